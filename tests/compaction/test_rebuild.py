@@ -125,7 +125,7 @@ def _values(lake: Lake, table: str, source: str = "rekeyed") -> list[tuple[Any, 
 
 
 def test_a_rebuild_deletes_no_metadata_that_the_table_names(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """An owner may keep one old metadata file only: what is built beside the table leaves those of the table alone.
+    """An owner may keep one old metadata file only: what is built beside the table leaves the table's own alone.
 
     Else the table's current one goes while it is published, and no reader can open the table any more.
     """

@@ -397,7 +397,7 @@ CRASHES = {
 def test_a_killed_run(
     point: str, source: Make, lake: Lake, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed as a transaction opens, and as it closes, then run again: rows and counts are those of a clean run."""
+    """Killed as a transaction opens, and as it closes, then run again: rows and counts are as after a clean run."""
     running = Running(source, lake, tmp_path, "replicate_json")
     first = transaction(1, change("one", 1, INSERT, 1, "a"), change("two", 2, INSERT, 1, "b"))
     cut = transaction(2, change("one", 3, UPDATE, 1, "c"), change("two", 4, UPDATE, 1, "d"))

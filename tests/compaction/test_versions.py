@@ -662,7 +662,7 @@ CRASHES = {
 def test_a_killed_run_leaves_a_history_that_the_next_mends(
     point: str, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed at a point and run again, of two tables: versions and rows are those of a clean run."""
+    """Killed at a point and run again, of two tables: versions and rows are as after a clean run."""
     tables = [Table("one"), Table("two")]
     source = _source(f"crash_{point}", tmp_path, {table.name: {"history": True, "deletes": "soft"} for table in tables})
     runs = [

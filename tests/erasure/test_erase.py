@@ -240,7 +240,7 @@ def test_no_byte_of_the_row_is_left(erased: dict[str, Any]) -> None:
 
 
 def test_other_rows_stay(erased: dict[str, Any]) -> None:
-    """Rows of other keys stay, those that came in one message with the row, and those of other tables with its key."""
+    """Rows of other keys stay, also rows from the same message, and so do rows of other tables with its key."""
     assert erased["rows"] == [TWO, THREE]
     assert [row["name"] for row in erased["orders"]] == ["an order of somebody"]
     assert sorted(row["id"] for row in erased["versions"]) == [2, 2, 3, 3]

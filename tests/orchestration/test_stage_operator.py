@@ -183,7 +183,7 @@ def _environment() -> dict[str, str]:
 
 
 def test_approval_only_publishes(erp: Path) -> None:
-    """With a cut approved, the stages before publish are skipped: they would build the cut anew."""
+    """With a cut approved, the stages before publish are skipped: they would build the cut again."""
     given = context()
     given["params"]["approve"] = 7
     for stage in STAGES[:-1]:

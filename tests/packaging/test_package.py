@@ -208,7 +208,7 @@ def test_what_is_imported_is_declared() -> None:
 
 
 def test_wheel_works(wheel: Path, tmp_path: Path) -> None:
-    """It holds all that commands need: help, decode, identify, validate. Its dependencies are those of the tests."""
+    """It holds all that commands need: help, decode, identify, validate. The tests bring its dependencies."""
     site = tmp_path / "site"
     run(tmp_path, UV, "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel))
     program = "from tidemark.cli import main; main()"

@@ -191,7 +191,7 @@ BEYOND = [("3", "abcd", "odd", "200", "-1", "x"), ("4", "abcde", "", "0", "1", "
 
 @pytest.mark.spark
 def test_values_beyond_are_counted_and_the_first_is_named(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """By column, with key, position and message; not in masked columns, nor in those of another type."""
+    """By column, with key, position and message; not in masked columns, nor in columns of another type."""
     other: dict[str, Any] = {
         "mask": {"name": "last4", "state": "redact"},
         "columns": {"small": "string", "big": "string"},

@@ -67,7 +67,7 @@ class World:
             self._rename()
         elif chance < 0.25 and len(rows) > 1:
             if dice.random() < 0.6:
-                del rows[dice.choice(sorted(rows))]  # no event tells of it
+                del rows[dice.choice(sorted(rows))]  # without an event
             self._load(name)
         elif chance < 0.45 and rows and (free := sorted({*range(6)} - rows.keys())):
             old, new = dice.choice(sorted(rows)), dice.choice(free)

@@ -20,7 +20,7 @@ ID_A = shape(id="long", a="string")
 
 
 def test_a_table_that_begins_has_the_columns_of_its_messages() -> None:
-    """Names, types and order are those of the shapes; the target is made from the names in the messages."""
+    """Names, types and order come from the shapes; the target is made from the names in the messages."""
     made = plan(source(), found(shape(id="long", a="string", n="decimal(8, 2)")), None)
     assert made.target == (SOURCE, "t")
     assert made.key == ("id",)

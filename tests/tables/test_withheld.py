@@ -52,7 +52,7 @@ def test_a_transaction_that_stays_open_holds_the_events_of_both_batches() -> Non
 
 
 def test_the_earlier_events_of_a_transaction_are_released_by_its_end() -> None:
-    """They are taken in addition to those of the new batch, from the first batch that has one of them."""
+    """They are taken in addition to the events of the new batch, from the first batch that has one of them."""
     rows = [_row(1, "a", OPEN, t=(5, 1)), _row(3, "a", WHOLE, t=(8, 1))]
     assert _withheld(*rows, after=2, batch=3) == Withheld(released=frozenset({"a"}), since=1, taken=(5, 1))
 

@@ -96,7 +96,7 @@ class Declared(NamedTuple):
 
 @pytest.fixture(scope="module")
 def declared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Declared:
-    """Prices, bytes, times and texts, of which some do not fit; and a misspelt name of a column."""
+    """Prices, bytes, times and texts, some of which do not fit; and a misspelt name of a column."""
     place = tmp_path_factory.mktemp("declared")
     (place / "landing").mkdir()
     columns: dict[str, dict[str, str]] = {name: {"price": kind} for name, (kind, _) in POINTS.items()}
@@ -126,7 +126,7 @@ def declared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
 
 
 def _set_aside(lake: Lake, *tables: str) -> list[str]:
-    """What is told of the rows of these tables that were set aside."""
+    """Why rows of these tables were set aside."""
     rows = lake.load(("quarantine", "declared")).scan(selected_fields=("object", "reason", "detail")).to_arrow()
     found = [row for row in rows.to_pylist() if row["object"] in {f"shop.{table}" for table in tables}]
     assert {row["reason"] for row in found} == {"unreadable_value"}
@@ -135,7 +135,7 @@ def _set_aside(lake: Lake, *tables: str) -> list[str]:
 
 @pytest.mark.parametrize("table", POINTS)
 def test_a_declared_type_moves_no_point(table: str, declared: Declared, lake: Lake) -> None:
-    """The scale is the message's, not that of the source file."""
+    """The scale is the message's, not the one in the source file."""
     assert not [problem for problem in declared.problems if table in problem]
     assert _rows(lake, declared.source, table, "id, price") == [(1, POINTS[table][1])]
 
@@ -206,7 +206,7 @@ def test_the_source_file_tells_how_values_are_written_where_no_message_does(
     made = source("debezium_json", tables={"shop.visits": {"key": ["id"], "columns": columns}})
     message = BARE.replace("\n", "").encode()
     _run(made, tmp_path, "a.json", message)
-    assert _rows(lake, made, "visits", "id") == []  # set aside: nothing tells that they are counts
+    assert _rows(lake, made, "visits", "id") == []  # set aside: nothing declares that they are counts
     codes = {"key": ["id"], "columns": {"code": "binary"}, "encodings": {"code": "hex"}}
     tables = {"shop.codes": codes, "shop.*": {"key": ["id"], "columns": columns, "encodings": encodings}}
     changed = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})

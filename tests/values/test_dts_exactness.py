@@ -110,7 +110,7 @@ SET_ASIDE: list[dict[str, Any]] = [
     {"text": {"Character": {"charset": "klingon", "hex": "61"}}},
     {"moment": wall(2024, 1, 1, 0, 0, 0, 1_000_000)},
 ]
-"""Rows of which one value fits nowhere."""
+"""Rows with one value that fits nowhere."""
 
 
 def records() -> list[dict[str, Any]]:

@@ -198,7 +198,7 @@ ANY = [
     (Encoding.UNSCALED_BASE64, "decimal(38, 20)", TEXTS),
     (Encoding.SCALED_STRUCT, None, STRUCTS),
 ]
-"""Encoding, the type that the messages tell, and values."""
+"""Encoding, the type that the messages declare, and values."""
 
 
 @pytest.mark.parametrize(

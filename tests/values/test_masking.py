@@ -1,4 +1,4 @@
-"""What masks make of values: in Python, which tells the life of a row, and in Spark, which writes tables."""
+"""What masks make of values: in Python, which explains the life of a row, and in Spark, which writes tables."""
 
 from __future__ import annotations
 
