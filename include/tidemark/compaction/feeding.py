@@ -3,7 +3,7 @@
 The rows come from the files that the cut changed, whatever changed them: folding, TRUNCATE, defaults, a rebuild, a
 restore. The newest snapshot of the feed records, beside the data, what the feed shows already. So no change is added
 twice. If a feed is behind (it was off, or another writer broke off a cut), the table is compared with the rows that the
-feed shows so far.
+feed shows so far. If another writer changed the feed itself, it begins anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction.feed_rows import FeedRows
 from tidemark.compaction.run import Cut
-from tidemark.lake import changed_files, names, pending_schema
+from tidemark.lake import changed_files, foreign, names, pending_schema
 from tidemark.lake.branches import branch_from_main, fast_forward, head, rows_in
 from tidemark.lake.commits import commit_files
 from tidemark.lake.feeds import Fed, fed, in_step, summary_of
@@ -84,7 +84,9 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
     """
     table, made = feed.lake.load(feed.target), feed.lake.load(names.feed(feed.target))
     recorded, empty = fed(made), not rows_in(made)
-    anew = recorded is not None and _begins_anew(recorded, wanted, behind=before is None)
+    anew = recorded is not None and (
+        _begins_anew(recorded, wanted, behind=before is None) or foreign.changes(made) is not None
+    )
     behind = before is None and not (anew or empty)
     ordinal = 1 + (recorded.ordinal if recorded is not None else 0 if empty else _last_ordinal(feed))
     summary = summary_of(Fed(snapshot=snapshot, ordinal=ordinal, key=list(wanted.key), masks=wanted.masks))

@@ -51,18 +51,14 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
         views: keeps the names that frames are read by until the table is built.
     """
     _build(prepared, events, views)
-    branch, tracking = prepared.run.cut.branch, prepared.plan.tracking
-    history = prepared.run.lake.load(prepared.plan.versions)
-    if tracking is not None or marker(history, _TRACKING) is not None:
-        commit_files(history, [], summary={MARKER + _TRACKING: tracking or _EVERY}, branch=branch)
+    record_tracking(prepared.run, prepared.plan)
 
 
 def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     run = prepared.run
     on = goes_on(run, prepared.plan)
-    # The versions of a row end where it is deleted, however the table shows it. A new history has the names of today.
-    plan = replace(prepared.plan, soft=False, today=prepared.plan.today if on else {})
-    prepare(run, plan)
+    # The versions of a row end where it is deleted, however the table shows it.
+    plan = prepare(run, replace(prepared.plan, soft=False), on=on)
     history = _History(run=run, plan=plan, log=prepared.log)
     read, new = replace(events.plan, soft=False), events.rows
     emptied = history.emptied(new, plan.found.truncates, truncation.new_emptyings(plan.found))
@@ -84,16 +80,32 @@ def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     history.merge(named(rows, views), anywhere=late > 0)
 
 
-def prepare(run: Run, plan: Plan) -> None:
-    """Put the branch of the history where ``main`` stands, with the columns of the plan."""
+def record_tracking(run: Run, plan: Plan) -> None:
+    """Record in the history of the plan, on the branch of the cut, which columns make versions."""
+    history = run.lake.load(plan.versions)
+    if plan.tracking is not None or marker(history, _TRACKING) is not None:
+        summary = {MARKER + _TRACKING: plan.tracking or _EVERY}
+        commit_files(history, [], summary=summary, branch=run.cut.branch)
+
+
+def prepare(run: Run, plan: Plan, *, on: bool) -> Plan:
+    """Put the branch of the history where ``main`` stands, and return the plan with what becomes of its columns.
+
+    A history that does not go on (``on``) is made again with the names of today. If there is one already, its other
+    columns go when the cut is published: the source file may leave one out because nobody may read it.
+    """
     key = {KEY_PROPERTY: json.dumps(plan.told_key)}
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     properties = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
     table = run.lake.ensure(
         plan.versions, schemas.history_schema(plan), {**properties, **_FANOUT, **key, **own}, partition_by=[IS_CURRENT]
     )
+    if not on:
+        kept = {column.name for column in plan.columns}
+        plan = replace(plan, today={name: None for name, _ in schemas.columns_of(table) if name not in kept})
     table = schemas.evolve(table, plan)
     branch_from_main(pending_schema.plan_pending(table, run.cut.number, plan.today, key), run.cut.branch)
+    return plan
 
 
 def goes_on(run: Run, plan: Plan) -> bool:

@@ -48,15 +48,16 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
     table = put_on_branch(run, plan.shown)
     layouts.follow(table, run.source.table_for(plan.found.object).layout, plan.shown)
     own = (POSITION, COMMITTED_AT, *([DELETED] if plan.soft else []))
-    rows = _Shown(run, plan, (plan.rows, plan.target), own, tuple(plan.key) or (POSITION,))
+    rows = _Shown(run, plan, plan, (plan.rows, plan.target), own, tuple(plan.key) or (POSITION,))
     merged = rows.write(anew=anew)
     if plan.keeps_versions:
-        whole, shown = (history_candidate.goes_on(run, each) for each in (plan, plan.shown))
-        hard = replace(plan, soft=False, today=plan.today if whole else {})
-        history_candidate.prepare(run, hard.shown)
-        identifiers = (hard.versions, hard.shown.versions)
+        go_on = [history_candidate.goes_on(run, each) for each in (plan, plan.shown)]
+        whole = replace(plan, soft=False, today=plan.today if go_on[0] else {})
+        shown = history_candidate.prepare(run, replace(plan.shown, soft=False), on=go_on[1])
+        identifiers = (whole.versions, shown.versions)
         own = (*_INTERVAL, POSITION, COMMITTED_AT)
-        _Shown(run, hard, identifiers, own, (*hard.key, POSITION)).write(anew=not (whole and shown) or anew)
+        _Shown(run, whole, shown, identifiers, own, (*whole.key, POSITION)).write(anew=not all(go_on) or anew)
+        history_candidate.record_tracking(run, plan.shown)
     candidate = head(run.lake.load(plan.target), run.cut.branch)
     deleted = built.deleted  # where all rows are shown, as many as the fold counts
     if plan.where is not None:
@@ -70,6 +71,9 @@ class _Shown:
 
     run: Run
     plan: Plan
+    """Whose columns the whole table has."""
+    published: Plan
+    """The same; its columns have the names that they have in the published table until the cut is published."""
     identifiers: tuple[Identifier, Identifier]
     """The whole table, and the published one."""
     own: tuple[str, ...]
@@ -93,9 +97,9 @@ class _Shown:
             cells = [F.col(quoted(stored)).alias(name) for name, stored in self._stored.items()]
             whole = self.run.read(self.identifiers[0], branch).select(*cells)
             made = whole.where(self._inside()).select(*(cell.alias(name) for name, cell in self._made().items()))
-            merging.overwrite_made(made, self.plan, place)
+            merging.overwrite_made(made, self.published, place)
         elif (changes := self._changes()) is not None:
-            merging.replace_made(changes, self.plan, place, self.identity)
+            merging.replace_made(changes, self.published, place, self.identity)
         return accounting.merged(self.run.lake.load(self.identifiers[1]), start, branch)
 
     def _inside(self) -> Expression:

@@ -28,7 +28,7 @@ from pyiceberg.table.update import (
 from tidemark.errors import PublishConflictError
 from tidemark.lake import metadata_files
 from tidemark.lake.names import tagged_cut
-from tidemark.lake.properties import RULES_PROPERTY, noted, published
+from tidemark.lake.properties import noted, published
 
 MARKER = "tidemark."
 """Prefix of the entries that Tidemark writes into snapshot summaries, in the commit that holds the data."""
@@ -155,10 +155,24 @@ def remove_tags(table: Table, names: Sequence[str]) -> None:
 
 
 def put_back(table: Table, snapshot_id: int) -> None:
-    """Set ``main`` to a snapshot that is still kept."""
+    """Set ``main`` to a snapshot that is still kept.
+
+    If the table was rebuilt since, a column may have another id now, so that the rows of the snapshot would read as
+    null. The current schema is then the one that the rows were written with.
+    """
     if (base := head(table)) != snapshot_id:
-        note = noted(snapshot_id, published(table.properties).get("schema", table.metadata.current_schema_id))
-        _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), note, to(MAIN_BRANCH, snapshot_id))
+        schema, updates = (
+            published(table.properties).get("schema", table.metadata.current_schema_id),
+            list[TableUpdate](),
+        )
+        written = table.snapshot_by_id(snapshot_id)
+        if was_rebuilt(table, snapshot_id) and written is not None and written.schema_id is not None:
+            ids = {field.field_id for field in table.schemas()[written.schema_id].fields}
+            if not ids <= {field.field_id for field in table.schema().fields}:
+                schema = written.schema_id
+                updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": schema}))
+        updates += [noted(snapshot_id, schema), to(MAIN_BRANCH, snapshot_id)]
+        _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), *updates)
 
 
 def descends_from_main(table: Table, branch: str) -> bool:
@@ -221,13 +235,12 @@ def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
     return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
 
 
-def has_other_rules(table: Table, snapshot_id: int | None) -> bool:
-    """Return whether rows of an earlier snapshot may be masked otherwise than the table's properties say.
+def was_rebuilt(table: Table, snapshot_id: int) -> bool:
+    """Return whether the table was rebuilt after an earlier snapshot of ``main``.
 
-    Other masks come with a rebuild.
+    The rows of the snapshot may then have other masks, another key or other columns than the table's properties and its
+    schema say.
     """
-    if snapshot_id is None or RULES_PROPERTY not in table.properties:
-        return False
     later = itertools.takewhile(lambda snapshot: snapshot.snapshot_id != snapshot_id, ancestry(table))
     return any(each.summary is not None and BRINGS in each.summary.additional_properties for each in later)
 

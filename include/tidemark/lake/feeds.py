@@ -6,6 +6,7 @@ import msgspec
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from tidemark.lake import foreign
 from tidemark.lake.branches import MARKER, head, marker
 from tidemark.lake.commits import commit_files
 from tidemark.lake.properties import published
@@ -38,12 +39,17 @@ def fed(feed: Table | None, branch: str = MAIN_BRANCH) -> Fed | None:
 
 
 def in_step(table: Table, feed: Table | None) -> int | None:
-    """Return a snapshot with the rows that a feed shows, where its table stands; None if the feed is behind.
+    """Return a snapshot of a table with the rows that its feed shows; None if the feed is behind.
 
-    Maintenance moves ``main`` to other files with the same rows.
+    Maintenance moves ``main`` to other files with the same rows. Where another writer changed rows, it is the snapshot
+    that was published, as long as the table has it.
     """
     state = fed(feed)
-    return head(table) if state is not None and state.snapshot == published(table.properties).get("snapshot") else None
+    if state is None or state.snapshot != published(table.properties).get("snapshot"):
+        return None
+    if not foreign.row_changes(table, state.snapshot):
+        return head(table)
+    return state.snapshot if table.snapshot_by_id(state.snapshot) is not None else None
 
 
 def keep_in_step(table: Table, feed: Table | None, branch: str) -> None:

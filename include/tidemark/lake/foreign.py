@@ -28,7 +28,7 @@ def changes(table: Table) -> str | None:
     if problem := unwritable(table):
         return problem
     recorded = published(table.properties)
-    found = [*_rows(table, recorded["snapshot"]), *_columns(table, recorded["schema"])] if recorded else []
+    found = [*row_changes(table, recorded["snapshot"]), *_columns(table, recorded["schema"])] if recorded else []
     return f"another writer changed {'.'.join(table.name())}: {'; '.join(found)}" if found else None
 
 
@@ -40,7 +40,11 @@ def unwritable(table: Table) -> str | None:
     return f"{'.'.join(table.name())} has {version}"
 
 
-def _rows(table: Table, expected: int) -> list[str]:
+def row_changes(table: Table, expected: int) -> list[str]:
+    """Return what other writers did to the rows of ``main`` since a snapshot was published; empty for nothing.
+
+    Of a table that does not have the snapshot any more, it is what the snapshots that are left show.
+    """
     found: list[str] = []
     for snapshot in ancestry(table):
         if snapshot.snapshot_id == expected:

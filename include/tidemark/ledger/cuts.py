@@ -224,7 +224,7 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     finds that it is behind, and makes up for it.
     """
     branch, name = candidate_branch(cut.cut), cut_tag(cut.cut)
-    moved = [table for table in tables if name in table.refs()]
+    moved = [table for table in tables if branch not in table.refs() and name in table.refs()]
     gone = [".".join(table.name()) for table in tables if not {branch, name} & table.refs().keys()]
     if not moved:
         outrun = [
@@ -252,10 +252,11 @@ def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, T
     required = [each for each in (*moved_together(target), rows) if each in tables]
     # A history or a feed that the source file no longer asks for has no candidate and stays as it is, without the tag.
     optional = (*beside(target), *([versions] if rows in required else []))
-    kept = [each for each in optional if (table := lake.find(each)) is not None and branch in table.refs()]
+    found = {each: table for each in optional if (table := lake.find(each)) is not None}
+    kept = {each: table for each, table in found.items() if branch in table.refs()}
     for identifier in (*required, *kept):
-        table = tables.get(identifier) or lake.load(identifier)
-        if name not in table.refs():  # else it was moved before a crash
+        table = tables.get(identifier) or kept.get(identifier) or lake.load(identifier)
+        if branch in table.refs():  # else it was moved before a crash: the commit that moves it drops the branch
             fast_forward(table, branch, name, pending_schema.changes(table, cut))
 
 

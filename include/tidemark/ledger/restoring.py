@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pyiceberg.table import Table
 
-from tidemark.lake.branches import cut_tags, has_other_rules, head, put_back, remove_tags
+from tidemark.lake.branches import cut_tags, head, put_back, remove_tags, was_rebuilt
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import cut_tag, is_feed, is_history, is_whole
-from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
@@ -44,23 +43,25 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     """
     cuts.finish(lake, ledger)
     shown = cuts.shown_by(ledger, cut)
-    published = [(target, name) for (target, _), names in cuts.ever_published(ledger).items() for name in names]
-    tables = [(target, table) for target, name in published if (table := lake.find(name)) is not None]
-    moves = [(table, _restored(table, shown[target].cut) if target in shown else None) for target, table in tables]
+    published = [(*names, name) for names, beside in cuts.ever_published(ledger).items() for name in beside]
+    tables = [(target, own, table) for target, own, name in published if (table := lake.find(name)) is not None]
+    moves = [
+        (own, table, _restored(table, shown[target].cut) if target in shown else None) for target, own, table in tables
+    ]
     last = ledger.last_cut()
     if last is not None and last.state != cuts.PUBLISHED:
         cuts.drop_candidates(lake, ledger, last.cut)
-    ledger.request_rebuild(table.properties[OBJECT_PROPERTY] for table, to in moves if has_other_rules(table, to))
-    # The cuts go first: run again from here on, compact folds their events onto whatever main is, which changes no row.
+    ledger.request_rebuild({own for own, table, to in moves if to is not None and was_rebuilt(table, to)})
+    # A tag says that a table shows a cut. The next cuts get the numbers again, so no tag may be left of them.
+    for _, table, _ in moves:
+        remove_tags(table, [cut_tag(number) for number in cut_tags(table) if number > cut])
+    # Then the cuts go: run again from here on, compact folds their events onto whatever main is, which changes no row.
     ledger.forget(CutRow, above("cut", cut))
-    for table, snapshot in moves:
+    for _, table, snapshot in moves:
         if snapshot is None:
             lake.catalog.drop_table(table.name())
-        else:
-            if not is_feed(table.name()[-1]):
-                put_back(table, snapshot)
-            later = [number for number in cut_tags(table.refresh()) if number > cut]
-            remove_tags(table, [cut_tag(number) for number in later])
+        elif not is_feed(table.name()[-1]):
+            put_back(table.refresh(), snapshot)
     ledger.forget(TableRow, above("cut", cut))
     for kind in (ReconciliationRow, CheckRow):  # what was found of later rows says nothing of these
         ledger.forget(kind, above("cut", cut))
