@@ -16,7 +16,7 @@ from tidemark.lake.branches import BRINGS, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import candidate_branch, cut_tag, moved_together
-from tidemark.lake.properties import OBJECT_PROPERTY, RULES_PROPERTY
+from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts, restoring
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
@@ -168,15 +168,15 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
         restoring.restore(shop.lake, shop.ledger, 2)
 
 
-def test_a_table_that_goes_back_to_other_masks_is_built_again(shop: Source) -> None:
-    """Its properties list today's masks, and its rows have the earlier ones: only the change log has both."""
+def test_a_table_that_goes_back_over_a_rebuild_is_built_again(shop: Source) -> None:
+    """Its rows may have other masks or columns than its properties and its schema say: only the change log has both."""
     shop.publish(1)
     for number, names in ((2, ["one"]), (3, [])):
         cut = shop.build(number)
         for name in names:
             table, branch = shop.lake.load(shop.target(name)), candidate_branch(number)
             with table.transaction() as transaction:
-                transaction.set_properties({RULES_PROPERTY: "{}", OBJECT_PROPERTY: name})
+                transaction.set_properties({OBJECT_PROPERTY: name})
             table.append(pa.table({"id": [9]}, SCHEMA), snapshot_properties={BRINGS: "{}"}, branch=branch)
         cuts.publish(shop.lake, shop.ledger, cut)
     restoring.restore(shop.lake, shop.ledger, 2)
@@ -209,6 +209,31 @@ def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.Monkey
     assert seen["rows"] == {"one": [1], "two": [1]}
     assert seen["cuts"] == {1: cuts.PUBLISHED}
     assert seen["tables"] == {(1, "one"): cuts.PUBLISHED, (1, "two"): cuts.PUBLISHED}
+
+
+def test_a_run_after_a_killed_restore_moves_every_table(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cut has the number of one that was restored away, and no tag of that one may look like its own."""
+    for number in (1, 2, 3):
+        shop.publish(number)
+    with monkeypatch.context() as patched:
+        die_at(patched, "tidemark.ledger.restoring.put_back", 1)
+        with pytest.raises(SystemExit):
+            restoring.restore(shop.lake, shop.ledger, 1)
+    assert cuts.next_number(shop.lake, shop.ledger) == 2
+    shop.publish(2)
+    assert shop.rows("one") == shop.rows("two") == [1, 2, 2, 3]
+    assert all(candidate_branch(2) not in shop.lake.load(shop.target(name)).refs() for name in TABLES)
+
+
+def test_a_tag_that_is_left_moves_no_table(shop: Source) -> None:
+    """An earlier version left tags behind, and so may an owner: the candidate branch says what is to be moved."""
+    shop.publish(1)
+    for name in TABLES:
+        for identifier in moved_together(shop.target(name)):
+            table = shop.lake.load(identifier)
+            table.manage_snapshots().create_tag(head(table), cut_tag(2)).commit()
+    shop.publish(2)
+    assert shop.rows("one") == shop.rows("two") == [1, 2]
 
 
 def test_which_cuts_stay_readable(shop: Source) -> None:

@@ -97,12 +97,11 @@ def prepare(run: Run, plan: Plan, *, on: bool) -> Plan:
     key = {KEY_PROPERTY: json.dumps(plan.told_key)}
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     properties = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
-    table = run.lake.ensure(
-        plan.versions, schemas.history_schema(plan), {**properties, **_FANOUT, **key, **own}, partition_by=[IS_CURRENT]
-    )
+    schema = schemas.history_schema(plan)
+    table = run.lake.ensure(plan.versions, schema, {**properties, **_FANOUT, **key, **own}, partition_by=[IS_CURRENT])
     if not on:
-        kept = {column.name for column in plan.columns}
-        plan = replace(plan, today={name: None for name, _ in schemas.columns_of(table) if name not in kept})
+        others = set(table.schema().column_names).difference(schema.column_names)
+        plan = replace(plan, today=dict.fromkeys(sorted(others)))
     table = schemas.evolve(table, plan)
     branch_from_main(pending_schema.plan_pending(table, run.cut.number, plan.today, key), run.cut.branch)
     return plan
