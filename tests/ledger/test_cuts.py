@@ -112,6 +112,23 @@ def test_a_cut_without_a_candidate_is_built_again(shop: Source) -> None:
     assert cuts.next_number(shop.lake, shop.ledger) == 2
 
 
+def test_a_candidate_that_somebody_wrote_to_is_not_published(shop: Source) -> None:
+    """No check judged what stands there now, also where a person approves the cut."""
+    shop.publish(1)
+    cut, branch = shop.build(2), candidate_branch(2)
+    table = shop.lake.load(shop.target("one"))
+    rows = [
+        msgspec.structs.replace(row, snapshot=head(shop.lake.load(row.identifier), branch))
+        for row in cuts.tables_of(shop.ledger, 2)
+    ]
+    shop.ledger.replace(TableRow, rows, equals("cut", 2))
+    table.append(pa.table({"id": [666]}, SCHEMA), branch=branch)
+    with pytest.raises(PublishConflictError, match=r"one: the branch candidate_2 moved since compact built it"):
+        cuts.publish(shop.lake, shop.ledger, cut)
+    assert shop.rows("one") == shop.rows("two") == [1]
+    assert cuts.next_number(shop.lake, shop.ledger) == 3
+
+
 def test_a_candidate_that_goes_between_two_tables_is_a_conflict(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some tables show the cut already: a person has to put the branch back, and then it is finished."""
     cut = shop.build(1)

@@ -6,7 +6,7 @@ by a compare-and-set, tagged, and the cut marked ``published``. A crash in betwe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -145,14 +145,15 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """Move ``main`` of every table of the cut to its candidate, tag it, and mark the cut published.
 
     Raises:
-        PublishConflictError: a candidate is gone, and no table was moved for it; or a ``main`` moved since its
-            candidate was built.
+        PublishConflictError: a candidate is gone, or another writer changed it, and no table was moved for it; or a
+            ``main`` moved since its candidate was built.
     """
     rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
     tables: dict[Identifier, Table] = {}
     for row in built:
         tables |= _required(lake, row.identifier, cut.cut)
+    _require_judged(ledger, cut, built, tables)
     _require_candidates(ledger, cut, tables.values())
     cut = set_state(ledger, cut, PUBLISHING)
     try:
@@ -215,6 +216,19 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
             for each in (table, *map(lake.find, others)):
                 if each is not None:
                     drop_branch(each, candidate_branch(cut))
+
+
+def _require_judged(ledger: Ledger, cut: CutRow, built: Iterable[TableRow], tables: Mapping[Identifier, Table]) -> None:
+    """Refuse a cut with a candidate that is not the one that compact built and check judged; it is built again."""
+    branch = candidate_branch(cut.cut)
+    for row in built:
+        table = tables[row.identifier]
+        if row.snapshot is not None and branch in table.refs() and head(table, branch) != row.snapshot:
+            set_state(ledger, cut, REPLACED)
+            raise PublishConflictError(
+                f"{row.identifier}: the branch {branch} moved since compact built it, and no check judged what is "
+                "there: run compact again"
+            )
 
 
 def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) -> None:
