@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidemark.errors import UnreadableValueError
@@ -175,6 +175,37 @@ def test_any_batch_is_read_as_the_plain_reader_reads(
         else:
             assert row["unreadable"] is None
             assert pa.array([row["c0"]], typed_values.arrow_type(kind)) == typed_values.array(kind, [value])
+
+
+NUMBERS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-"]),
+    st.integers(0, 10**39 - 1),
+    st.sampled_from(["", ".5", ".10", f".{'7' * 12}", f".{'3' * 18}", f".{'9' * 37}"]),
+    st.sampled_from(["", "", "", "e2", "E+20", "e-3", "e-18"]),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    kind=st.sampled_from([f"decimal({size})" for size in ("38, 18", "38, 10", "38, 2", "38, 37", "20, 19", "10, 2")]),
+    encoding=st.sampled_from([Encoding.PLAIN, Encoding.TEXT]),
+    number=NUMBERS,
+)
+@example(kind="decimal(38, 18)", encoding=Encoding.PLAIN, number="1280865068139399865160949")
+@example(kind="decimal(38, 10)", encoding=Encoding.TEXT, number="12345678901234567890123456789012345678")
+@example(kind="decimal(10, 2)", encoding=Encoding.PLAIN, number="9650397359")
+def test_a_number_is_read_whole_or_set_aside(kind: str, encoding: Encoding, number: str) -> None:
+    """Alone in its batch: no other value keeps it from the compiled reader, and no digit may be lost there."""
+    raw = json.dumps(number) if encoding is Encoding.TEXT else number
+    reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, encoding), kind)}})
+    (row,) = reader.read(pa.array(["of it"]), pa.array([f'{{"v":{raw}}}'])).to_pylist()
+    try:
+        value = read_value(raw.encode(), Column("v", kind, encoding))
+    except UnreadableValueError:
+        assert (row["c0"], row["unreadable"]) == (None, "v")
+    else:
+        assert (row["c0"], row["unreadable"]) == (Decimal(str(value)), None)
 
 
 @given(values=st.lists(st.none() | st.binary(max_size=20) | st.text(max_size=8), max_size=20), data=st.data())

@@ -1,8 +1,9 @@
 """Compiled readers of column values: whole arrays, for what is surely read as ``values.plain`` would read it.
 
-Arrow's JSON reader refuses what does not fit the type that it is to read; it never rounds. Arrow and NumPy bring its
-values to the column's type. Each reader says which values it is sure of. The others are left to the plain reader, which
-is the definition. So no reader here has to know every way to write a value, only the common ones.
+Arrow's JSON reader refuses what does not fit the type that it is to read, except for decimals (``_decimal``); it never
+rounds. Arrow and NumPy bring its values to the column's type. Each reader says which values it is sure of. The others
+are left to the plain reader, which is the definition. So no reader here has to know every way to write a value, only
+the common ones.
 
 Spark's workers import this module, so it imports nothing slow.
 """
@@ -10,6 +11,7 @@ Spark's workers import this module, so it imports nothing slow.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
@@ -71,10 +73,32 @@ def _written_ways(encoding: Encoding, kind: str) -> tuple[Way, ...]:
         return (Way(pa.string(), _utf8 if encoding is Encoding.TEXT else _base64),)
     if decimal_declared(kind):
         # Arrow takes a decimal with quotation marks and without. One that it refuses may be the only one.
-        return Way(arrow_type(kind), Typed), Way(pa.string(), partial(matching, kind=kind))
+        return Way(_wide_enough(kind), partial(_decimal, kind=kind)), Way(pa.string(), partial(matching, kind=kind))
     text = Way(pa.string(), _boolean if kind == "boolean" else partial(matching, kind=kind))
     own = _OWN_KINDS[kind]
     return (text, own) if encoding is Encoding.TEXT else (own, text)
+
+
+def _wide_enough(kind: str) -> pa.DataType:
+    """Return the type to read decimals as: one that holds as many digits as the type has, with the scale behind them.
+
+    Arrow's reader bounds the digits that are written, then adds the zeros of the scale. In 128 bits the product of many
+    digits and a large scale would be another number, and nothing says so.
+    """
+    target = arrow_type(kind)
+    return target if target.precision + target.scale <= 38 else pa.decimal256(target.precision, target.scale)
+
+
+def _decimal(numbers: pa.Array, kind: str) -> Typed:
+    """Read decimals. One that is written with few enough digits may have too many in front of the point."""
+    target = arrow_type(kind)
+    limit = Decimal(10) ** (target.precision - target.scale)
+    least, most = pc.min_max(numbers).as_py().values()
+    if most is None or (-limit < least and most < limit):
+        return Typed(numbers.cast(target))
+    bound = pa.scalar(limit, pa.decimal256(76, target.scale))
+    sure = pc.less(pc.abs(numbers.cast(bound.type)), bound)
+    return Typed(pc.if_else(sure, numbers, None).cast(target), sure)
 
 
 def _integer(numbers: pa.Array, kind: str) -> Typed:
