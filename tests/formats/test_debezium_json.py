@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -120,13 +121,40 @@ def test_only_a_whole_placeholder_is_absent() -> None:
     assert (event.partial, event.absent) == (True, ("a", "c"))
 
 
-def test_a_placeholder_of_another_kind_of_column_is_data() -> None:
-    """In a text column the Base64 of the placeholder is text, in a bytes column it is the placeholder."""
-    based = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
-    fields = [{"type": "string", "field": "t"}, {"type": "bytes", "field": "b"}]
+def typed_update(row: dict[str, Any], types: dict[str, str], **options: Any) -> ChangeEvent:
+    """Decode an UPDATE with a schema."""
+    fields = [{"type": type_, "field": name} for name, type_ in types.items()]
     schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}]}
-    event = decode({"schema": schema, "payload": change("u", None, {"t": based, "b": based})})
-    assert event.absent == ("b",)
+    update = change("u", None, row, connector="oracle", scn="7", commit_scn="8")
+    return decode({"schema": schema, "payload": update}, **options)
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "written"),
+    [
+        (PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode()),
+        (PLACEHOLDER, PLACEHOLDER.encode().hex()),
+        ("??>~~~??>", "Pz8+fn5+Pz8+"),
+        ("??>~~~??>", "Pz8-fn5-Pz8-"),
+        ("hex:fffefbff", "//77/w=="),
+        ("hex:fffefbff", "__77_w=="),
+        ("hex:fffefbff", "fffefbff"),
+    ],
+)
+def test_a_placeholder_of_bytes_that_come_as_text_is_absent(placeholder: str, written: str) -> None:
+    """By ``binary.handling.mode`` Oracle's connector makes text of a BLOB, also of one that an UPDATE did not touch."""
+    row = {"id": 3, "scan": written, "raw": written, "title": f"{written} "}
+    types = {"id": "int32", "scan": "string", "raw": "bytes", "title": "string"}
+    event = typed_update(row, types, unavailable_value=placeholder)
+    assert (event.partial, event.absent) == (True, ("scan", "raw"))
+    assert typed_update(row, types, unavailable_value="another").absent == ()
+
+
+def test_a_text_may_be_the_digits_of_a_short_placeholder() -> None:
+    """Nothing shows that a column of type ``string`` has bytes, and ``00`` is a likely text."""
+    row = {"id": 3, "code": "00", "name": "AA==", "raw": "AA=="}
+    types = {"id": "int32", "code": "string", "name": "string", "raw": "bytes"}
+    assert typed_update(row, types, unavailable_value="hex:00").absent == ("raw",)
 
 
 def test_the_same_schema_bytes_give_the_same_shape() -> None:

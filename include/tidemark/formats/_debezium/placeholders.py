@@ -1,8 +1,9 @@
 """Debezium's placeholder for a large value that an UPDATE did not touch, so that the database's log does not have it.
 
 Debezium writes it in the form of the column: text, bytes, hstore, or an array of one element or of the text's bytes
-(``UnchangedToastedReplicationMessageColumn`` and ``UnchangedToastedPlaceholder`` of its PostgreSQL connector). A real
-value may contain the same text, so a column counts only if the placeholder is its whole value.
+(``UnchangedToastedReplicationMessageColumn`` and ``UnchangedToastedPlaceholder`` of its PostgreSQL connector). Where
+``binary.handling.mode`` makes text of bytes, it makes text of the placeholder's bytes too. A real value may contain the
+same text, so a column counts only if the placeholder is its whole value.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 from typing import NamedTuple
 
 from tidemark.events import Encoding, Operation
@@ -17,6 +19,9 @@ from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import RowLayout, members
 
 _BYTES = frozenset({Encoding.BASE64, Encoding.UNSCALED_BASE64})
+
+_SHORT = 4
+"""Bytes. A text may well be the Base64 or the hexadecimal digits of fewer (``00``)."""
 
 Needle = tuple[int, bytes]
 """One byte that many images lack, and the bytes to look for. The search for the one byte comes first: it is fast."""
@@ -31,6 +36,9 @@ class Forms(NamedTuple):
     needles: tuple[Needle, Needle, Needle, Needle]
     texts: frozenset[bytes]
     binaries: frozenset[bytes]
+    """The placeholder in a column of bytes, also as the connector's ``binary.handling.mode`` writes bytes."""
+    in_texts: frozenset[bytes]
+    """The same in a column of type ``string``, which texts and bytes as text share."""
 
 
 @functools.lru_cache(maxsize=16)
@@ -42,13 +50,16 @@ def forms(text: str) -> Forms:
     raw = _octets(text)
     text = raw.decode(errors="replace")
     quoted, numbers = json.dumps(text, ensure_ascii=False).encode(), ",".join(map(str, raw)).encode()
-    based, hexadecimal = base64.b64encode(raw), raw.hex().encode()
+    based, of_urls, hexadecimal = base64.b64encode(raw), base64.urlsafe_b64encode(raw), raw.hex().encode()
+    in_both = max(re.split(rb"[+/]", based), key=len)
     pair = b"{%b:%b}" % (quoted, quoted)
     texts = {quoted, b"[%b]" % quoted, b"[%b]" % numbers, pair, json.dumps(pair.decode(), ensure_ascii=False).encode()}
+    binaries = frozenset(b'"%b"' % form for form in (based, of_urls, based.rstrip(b"="), hexadecimal))
     return Forms(
-        needles=(_needle(quoted[1:-1]), _needle(based), _needle(hexadecimal), (ord("["), numbers)),
+        needles=(_needle(quoted[1:-1]), _needle(in_both), _needle(hexadecimal), (ord("["), numbers)),
         texts=frozenset(texts),
-        binaries=frozenset({b'"%b"' % based, b'"%b"' % based.rstrip(b"="), b'"%b"' % hexadecimal}),
+        binaries=binaries,
+        in_texts=binaries if len(raw) >= _SHORT else frozenset(),
     )
 
 
@@ -95,4 +106,6 @@ def _stands_for(looked_for: Forms, value: bytes, name: str, layout: RowLayout) -
     if column.encoding in _BYTES:
         return value in looked_for.binaries
     compact = value.replace(b" ", b"") if value[:1] in b"[{" else value
-    return compact in looked_for.texts or (column.type is None and value in looked_for.binaries)
+    if compact in looked_for.texts:
+        return True
+    return value in (looked_for.in_texts if column.type == "string" else looked_for.binaries)
