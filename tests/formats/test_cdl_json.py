@@ -114,6 +114,15 @@ def test_an_unknown_operation_of_version_2_is_named(op: str) -> None:
         decode(second(op, ROW))
 
 
+@pytest.mark.parametrize("beside", [{"id": 1}, {"id": 1, "schema": "web"}, {"data": {"id": 1}}])
+def test_a_payload_that_is_null_beside_other_members_is_no_tombstone(beside: dict[str, Any]) -> None:
+    """A column may be called so, and a tombstone would hide its row."""
+    with pytest.raises(UnknownOperationError):
+        decode({**beside, "payload": None})
+    for value in ({"payload": None}, {"schema": None, "payload": None}):
+        assert decode(value).kind == "tombstone"
+
+
 def test_the_version_may_be_missing() -> None:
     """The members of the message show it as well."""
     assert decode(first(data=ROW, message_version=None)).after == decode(second(after=ROW, message_version=None)).after

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import IncompleteMessageError, MissingKeyError, MissingTableError
+from tidemark.errors import IncompleteMessageError, MalformedMessageError, MissingKeyError, MissingTableError
 from tidemark.events import ChangeEvent, ControlEvent, Message, Operation, SchemaChange
 from tidemark.formats import debezium_json
 
@@ -111,6 +111,85 @@ def test_a_deleted_row_that_nothing_identifies_is_set_aside() -> None:
     """It is never a delete of a row with null in all columns."""
     with pytest.raises(MissingKeyError):
         decode({"__op": "d", "__deleted": "true"})
+
+
+LIKE_ENVELOPES: list[dict[str, Any]] = [
+    {"id": 7, "payload": None},
+    {"id": 7, "payload": {"op": "c", "source": {"table": "others"}, "after": {"id": 9}}},
+    {"id": 7, "schema": "web", "payload": {"op": "c", "source": {}, "before": None, "after": {"id": 9}}},
+    {"id": 7, "op": "m", "source": {}},
+    {"id": 7, "op": "d", "source": {"table": "others"}, "before": {"id": 9}, "after": None},
+    {"op": "c", "source": {"table": "others"}, "after": {"id": 9}, "ts_ms": 5},
+]
+
+
+@pytest.mark.parametrize("row", LIKE_ENVELOPES, ids=json.dumps)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_marks_of_a_flattened_row_count_before_columns_that_are_called_as_members_are(
+    row: dict[str, Any], *, wrapped: bool
+) -> None:
+    """A table of an outbox has a column ``payload``, whatever is in it."""
+    for marks, operation in (
+        ({"__op": "u"}, Operation.UPDATE),
+        ({"__op": "c", "__deleted": "false"}, Operation.INSERT),
+        ({"__deleted": "true"}, Operation.DELETE),
+    ):
+        value = row | marks
+        event = decode({"schema": None, "payload": value} if wrapped else value, {"id": 7})
+        assert (event.operation, str(event.table), event.partial) == (operation, "app.users", False)
+        assert {name: json.loads(event.after or event.before or b"")[name] for name in row} == row
+        assert columns(event)[: len(row)] == list(row)
+
+
+@pytest.mark.parametrize("row", LIKE_ENVELOPES[:-1], ids=json.dumps)
+def test_where_every_message_is_a_flattened_row_its_columns_are_no_members(row: dict[str, Any]) -> None:
+    """Not even the marks are needed, unless all columns are called as members are."""
+    event = decode(row, {"id": 7}, flattened=True)
+    assert (event.operation, json.loads(event.after or b"")) == (Operation.UPDATE, row)
+
+
+def test_a_logical_message_among_flattened_rows_is_one() -> None:
+    """The transform lets it pass, as it is no row."""
+    content = {"prefix": "p", "content": "eA=="}
+    found = {"op": "m", "ts_ms": 1, "source": {"connector": "postgresql"}, "message": content, "transaction": None}
+    value = json.dumps(found | {"ts_us": 1000, "ts_ns": 1000000}).encode()
+    options = debezium_json.Options(flattened=True, table="app.users")
+    (event,) = debezium_json.decode(Message(value=value, key=b'{"prefix":"p"}', file="f", place=1), options)
+    assert isinstance(event, ControlEvent)
+    assert event.kind == "message"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"id": 7, "payload": None}, {"payload": None, "source": {}}, {"id": 7, "payload": {"op": "c", "source": {}}}],
+    ids=json.dumps,
+)
+def test_a_payload_beside_other_members_is_no_envelope(value: dict[str, Any]) -> None:
+    """Nothing says that it is a flattened row, so it is set aside."""
+    with pytest.raises(MalformedMessageError):
+        decode(value, {"id": 7})
+
+
+def test_an_envelope_with_a_member_that_a_transform_added_is_one() -> None:
+    """Only the marks make a flattened row."""
+    envelope = {"op": "c", "after": {"id": 7, "__op": "x"}, "source": {"table": "users"}, "region": "eu", "ts_ms": 3}
+    for value in (envelope, {"schema": {}, "payload": envelope}, {"payload": envelope}):
+        event = decode(value, {"id": 7})
+        assert (event.operation, str(event.table), event.captured_at) == (Operation.INSERT, "users", 3000)
+        assert columns(event) == ["id", "__op"]
+
+
+@pytest.mark.parametrize("name", ["id", "payload"])
+def test_a_flattened_row_is_checked_as_an_envelope_is(name: str) -> None:
+    """It has to be UTF-8, and may have a byte order mark."""
+    value = b'{"%b":"\xc3\xa9","__op":"c"}' % name.encode()
+    for written in (value, b"\xef\xbb\xbf" + value):
+        (event,) = debezium_json.decode(Message(value=written, file="f", place=1), debezium_json.Options(table="t"))
+        assert isinstance(event, ChangeEvent)
+        assert event.after == value
+    broken = Message(value=value.replace(b"\xc3", b""), file="f", place=1)
+    with pytest.raises(MalformedMessageError, match="not UTF-8"):
+        debezium_json.decode(broken, debezium_json.Options(table="t"))
 
 
 ADDED = [

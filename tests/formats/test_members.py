@@ -12,7 +12,10 @@ from support.cases import Case, case_name, cases
 from tidemark.formats._members import known_to
 from tidemark.normalization.members_seen import SAMPLED, MembersSeen
 
-_ODD = {("debezium_json", "mongodb_documents"): {"a"}}
+_ODD = {
+    ("debezium_json", "mongodb_documents"): {"a"},
+    ("debezium_json", "columns_called_as_members"): {"stamped_by"},
+}
 """Golden messages that no producer writes."""
 
 
@@ -45,6 +48,9 @@ _REPLICATE: dict[str, Any] = {"magic": "atMSG", "type": "DT", "message": {"data"
         ("debezium_json", {"schema": {"x": 1}, "payload": _DEBEZIUM}, []),
         ("debezium_json", {"schema": {"x": 1}, "payload": {**_DEBEZIUM, "part": 1}, "more": 1}, ["more", "part"]),
         ("debezium_json", {"op": "a flattened row", "source": "web", "part": 1}, []),
+        ("debezium_json", {**_DEBEZIUM, "__op": "c", "part": 1}, []),
+        ("debezium_json", {"schema": {"x": 1}, "payload": {**_DEBEZIUM, "__deleted": "false", "part": 1}}, []),
+        ("debezium_json", {"id": 1, "payload": {**_DEBEZIUM, "part": 1}, "__op": "c"}, []),
         ("shareplex_json", {**_SHAREPLEX, "meta": {**_SHAREPLEX["meta"], "part": 1}}, ["meta.part"]),
         ("cdl_json", {"schema": {}, "payload": {**_CDL, "source": {"lsn": 3, "part": 1}}}, ["source.part"]),
         ("datahub_blob", {**_BLOB, "payload": {"op": "INSERT", "timestamp": {"part": 1}}}, ["payload.timestamp.part"]),

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
-from tidemark.formats._json import ABSENT, NULL, RowLayout, check_utf8, members, read, unwrap
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, unwrap
 from tidemark.values import bounds
 from tidemark.values.message_types import DIGITS
 
@@ -206,8 +206,6 @@ def key_struct(key: bytes) -> Struct | None:
     """
     if key.lstrip()[:1] != b"{":
         return None
-    if not key.isascii():
-        check_utf8(key)
     image, schema = unwrap(key)
     if image == NULL:
         return None

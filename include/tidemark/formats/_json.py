@@ -39,10 +39,7 @@ def read(decoder: msgspec.json.Decoder[T], value: bytes) -> T:
         MalformedMessageError: broken JSON, invalid UTF-8, lone surrogates, ``NaN``, or a field of the wrong type.
     """
     try:
-        if not value.isascii():
-            check_utf8(value)
-            value = value.removeprefix(_MARK)
-        return decoder.decode(value)
+        return decoder.decode(value if value.isascii() else without_mark(value))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise MalformedMessageError(f"not the JSON that the format describes: {error}") from error
 
@@ -57,6 +54,16 @@ def check_utf8(value: bytes) -> None:
         value.decode()
     except UnicodeDecodeError as error:
         raise MalformedMessageError(f"not UTF-8: {error}") from error
+
+
+def without_mark(value: bytes) -> bytes:
+    """Return a whole message without a byte order mark.
+
+    Raises:
+        MalformedMessageError: it is not UTF-8.
+    """
+    check_utf8(value)
+    return value.removeprefix(_MARK)
 
 
 def members(image: bytes) -> dict[str, msgspec.Raw]:
@@ -87,18 +94,20 @@ def _tightened(image: bytes) -> bytes:
 def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
     """Return the payload and the schema of ``{schema, payload}``; for any other object, ``value`` itself and None.
 
-    Some tools write ``{payload}`` alone. If it is no object, it is a column of that name.
+    Some tools write ``{payload}`` alone. If it is neither an object nor null, it is a column of that name.
 
     Raises:
-        MalformedMessageError: not a JSON object.
+        MalformedMessageError: not a JSON object, or not UTF-8.
     """
+    if not value.isascii():
+        value = without_mark(value)
     try:
         found = _object.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedMessageError(f"not a JSON object: {error}, in {value[:60]!r}") from error
     if len(found) == 2 and "schema" in found and "payload" in found:
         return bytes(found["payload"]), bytes(found["schema"])
-    if len(found) == 1 and "payload" in found and bytes(found["payload"])[:1] == b"{":
+    if len(found) == 1 and "payload" in found and bytes(found["payload"])[:1] in {b"{", b"n"}:
         return bytes(found["payload"]), None
     return value, None
 

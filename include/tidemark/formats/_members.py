@@ -28,6 +28,8 @@ class Members(NamedTuple):
     """Members that make an object such a message, for each kind of message. Another object is passed over."""
     wrapped: str = ""
     """The member that may hold the message."""
+    flattened: tuple[str, ...] = ()
+    """Members that make an object a row, and no message, whatever else is in it."""
     opened: Callable[[bytes], bytes] = bytes
     """Returns the JSON object in the bytes of a message."""
 
@@ -63,12 +65,13 @@ _KNOWN = {
     "debezium_json": Members(
         "Envelope",
         {
-            "": "ts_ns updateDescription message patch filter",
+            "": "patch filter",
             "source": _DEBEZIUM_SOURCE,
             "transaction": "data_collection_order",
         },
         ("op source",),
         wrapped="payload",
+        flattened=("__op", "__deleted"),
     ),
     "replicate_json": Members(
         "Envelope",
@@ -99,10 +102,12 @@ class Known(NamedTuple):
         wrapped = self.members.wrapped
         try:
             body, node, around = _object.decode(self.members.opened(value)), self.tree, list[str]()
-            if bytes(body.get(wrapped, b""))[:1] == b"{":
+            marked = any(name in body for name in self.members.flattened)
+            if not marked and bytes(body.get(wrapped, b""))[:1] == b"{":
                 around = [name for name in body if name not in node.names]
                 body, node = _object.decode(body[wrapped]), node.inner[wrapped]
-            if not any(_has(body, kind.split(), node) for kind in self.members.kinds):
+                marked = any(name in body for name in self.members.flattened)
+            if marked or not any(_has(body, kind.split(), node) for kind in self.members.kinds):
                 return []
             return [*around, *_beside(body, node, "")]
         except (DecodeError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

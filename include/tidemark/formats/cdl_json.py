@@ -37,7 +37,7 @@ from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Number, Source
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
 
@@ -131,9 +131,9 @@ def decode(message: Message, options: Options) -> list[Event]:
     if message.value is None or message.value == NULL:
         return [_control("tombstone", message)]
     envelope = read(_envelope, message.value)
-    payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
-    if payload is None:
+    if envelope.payload is None and unwrap(message.value)[0] == NULL:
         return [_control("tombstone", message)]
+    payload = envelope.payload or envelope
     if payload.OPERATION is None and payload.op is None and _is_heartbeat(payload):
         return [_control("heartbeat", message, payload)]
     found = _found(payload, message, options)

@@ -25,11 +25,19 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
 from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
-from tidemark.formats._debezium import cells, commits, control, mongodb, old_images, tombstones
-from tidemark.formats._debezium import flattened as flat_rows
+from tidemark.formats._debezium import (
+    cells,
+    commits,
+    control,
+    flattened,
+    flattened_changes,
+    mongodb,
+    old_images,
+    tombstones,
+)
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
-from tidemark.formats._debezium.log_rows import correct, corrected
+from tidemark.formats._debezium.log_rows import correct
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  looked up by its name
@@ -59,6 +67,8 @@ HAS_DELIVERIES = PLACES_STATEMENTS = MARKS_LOADS = True
 
 _envelope = msgspec.json.Decoder(Envelope)
 
+_payload = msgspec.json.Decoder(Payload)
+
 _NO_SOURCE = Source()
 
 _recent: dict[TableId, tuple[Options, RowLayout]] = {}
@@ -77,21 +87,39 @@ def decode(message: Message, options: Options) -> list[Event]:
     try:
         envelope = read(_envelope, value)
     except MalformedMessageError:
-        # columns of a flattened row may have the same names as members of the envelope
-        events = _other(message, options)
-        if events is None:
-            raise
-        return events
+        return [_looked_at_closely(value, message, options)]
     payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
-    if payload is None:
-        return [_tombstone(message, options)]
-    if payload.op is None or payload.source is None:
-        events = _other(message, options)
-        if events is not None:
-            return events
-    if payload.op == "m":
-        return [_control("message", message, payload)]
-    return [_change(message, payload, envelope.schema, options)]
+    if payload is None or payload.op is None or payload.source is None:
+        return [_looked_at_closely(value, message, options)]
+    return [_of_envelope(message, payload, envelope.schema, options)]
+
+
+def _looked_at_closely(value: bytes, message: Message, options: Options) -> Event:
+    """Return the event of a message that is no plain envelope.
+
+    Columns of a flattened row may be called as members of an envelope are. So the marks of such a row count first.
+    """
+    value, schema = unwrap(value)
+    if value == NULL:
+        return _tombstone(message, options)
+    found = members(value)
+    fields = flattened.added(options.add_fields, options.add_fields_prefix)
+    if fields.marks(found) or (options.flattened and not control.is_no_row(found.keys())):
+        return flattened_changes.change(message, value, found, schema, options)
+    if not {"op", "source"} <= found.keys() and (event := control.decode(value, found, message)) is not None:
+        tombstones.refuse_statement(event, options)
+        return event
+    if not found.keys() & {"op", "before", "after"}:
+        raise MalformedMessageError(
+            "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
+            + ", ".join(list(found)[:10])
+        )
+    known = {name: raw for name, raw in found.items() if name in Payload.__struct_fields__}
+    return _of_envelope(message, read(_payload, msgspec.json.encode(known)), msgspec.Raw(schema or b""), options)
+
+
+def _of_envelope(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> Event:
+    return _control("message", message, payload) if payload.op == "m" else _change(message, payload, schema, options)
 
 
 def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
@@ -242,57 +270,4 @@ def _control(kind: str, message: Message, payload: Payload | None = None) -> Con
         committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
         captured_at=debezium_source.micros(payload.ts_us, payload.ts_ms),
         transaction=debezium_source.transaction(payload.transaction),
-    )
-
-
-def _other(message: Message, options: Options) -> list[Event] | None:
-    """Return the events of a message without envelope; None if it seems to be a broken envelope."""
-    value, schema = unwrap(message.value or b"")
-    found = members(value)
-    fields = flat_rows.added(options.add_fields, options.add_fields_prefix)
-    if fields.marks(found) or (options.flattened and not control.is_no_row(found.keys())):
-        return [_flattened_row(message, value, found, schema, options)]
-    events = control.decode(value, found, message)
-    if events is None and not found.keys() & {"op", "before", "after"}:
-        raise MalformedMessageError(
-            "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
-            + ", ".join(list(found)[:10])
-        )
-    tombstones.refuse_statements(events or (), options)
-    return events
-
-
-def _flattened_row(
-    message: Message, value: bytes, found: dict[str, msgspec.Raw], schema: bytes | None, options: Options
-) -> ChangeEvent:
-    """Return the change of a flattened row. Its image is the whole object; its shape lacks the added fields."""
-    left_out = flat_rows.metadata_of(tuple(found), options.add_fields, options.add_fields_prefix)
-    fields = flat_rows.added(options.add_fields, options.add_fields_prefix)
-    row = flat_rows.read_row(value, found, left_out, fields)
-    source, image = row.source, row.image
-    source.connector = source.connector or options.connector
-    key = flat_rows.key_of(_connect.key_struct(message.key) if message.key else None, row)
-    layout = ((_connect.row_layout(schema, left_out) if schema else None) or untyped(())).widened(row.columns)
-    deleted = row.operation is _DELETE
-    if deleted:
-        image = flat_rows.deleted_image(row, found, key)
-        layout = layout.widened(key.names) if key else layout
-    image = corrected(image, row.operation, message.key, source, schema) or image
-    whole = deleted or is_selected(row.operation, source)
-    log, table = tombstones.log_and_table(source, message, options, found)
-    absent = () if whole else unavailable(image, layout, options.unavailable_value)
-    return ChangeEvent(
-        table=table,
-        operation=row.operation,
-        position=debezium_source.position(log, row.operation, None, message),
-        committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
-        captured_at=debezium_source.micros(row.ts_us, row.ts_ms),
-        before=image if deleted else None,
-        after=None if deleted else image,
-        shape=layout.shape,
-        partial=bool(absent),
-        absent=absent,
-        key=key.names if key else None,
-        load=_load(log, row.operation, options),
-        after_commit=None if log.sequence is None else commits.last_commit(log, row.operation),
     )

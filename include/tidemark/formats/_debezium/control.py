@@ -102,17 +102,17 @@ def is_no_row(names: KeysView[str]) -> bool:
     return names <= _HEARTBEAT or names == _HISTORY or is_schema_change or is_transaction
 
 
-def decode(value: bytes, found: Mapping[str, object], message: Message) -> list[Event] | None:
-    """Return the events of ``value``, whose members are ``found``; None for any other kind of message."""
+def decode(value: bytes, found: Mapping[str, object], message: Message) -> Event | None:
+    """Return the event of ``value``, whose members are ``found``; None for any other kind of message."""
     if found.keys() == _HISTORY:
-        return [_schema_change(_of_history(read(_history_message, value)), message)]
+        return _schema_change(_of_history(read(_history_message, value)), message)
     if "ddl" in found or "tableChanges" in found:
-        return [_schema_change(read(_schema_change_message, value), message)]
+        return _schema_change(read(_schema_change_message, value), message)
     if "status" in found and "id" in found:
-        return [_transaction(read(_transaction_message, value), message)]
+        return _transaction(read(_transaction_message, value), message)
     if found and found.keys() <= _HEARTBEAT:
         committed_at = debezium_source.micros(None, read(_heartbeat, value).ts_ms)
-        return [ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)]
+        return ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)
     return None
 
 

@@ -9,8 +9,8 @@ from tidemark.formats._debezium.source import Number, Source, TransactionBlock
 from tidemark.formats._json import ABSENT, NULL, RowLayout
 
 
-class Payload(msgspec.Struct, gc=False):
-    """The change event envelope."""
+class Payload(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The change event envelope. It has no other members, so that what may be a flattened row is looked at closely."""
 
     op: str | None = None
     before: msgspec.Raw = ABSENT
@@ -19,7 +19,12 @@ class Payload(msgspec.Struct, gc=False):
     ts_ms: Number = None
     """Time at the connector, epoch ms."""
     ts_us: Number = None
+    ts_ns: msgspec.Raw = ABSENT
     transaction: TransactionBlock | None = None
+    message: msgspec.Raw = ABSENT
+    """Of a logical message (``op`` m). Nothing is read from it."""
+    updateDescription: msgspec.Raw = ABSENT  # noqa: N815 - the wire's spelling
+    """Of MongoDB. Nothing is read from it."""
 
 
 class Envelope(Payload, gc=False):

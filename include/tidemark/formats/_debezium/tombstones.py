@@ -7,7 +7,7 @@ in the log they have.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
 from tidemark.errors import IncompleteMessageError, MissingTableError
 from tidemark.events import Event, Message, SchemaChange, TableId
@@ -47,7 +47,7 @@ def log_and_table(source: Source, message: Message, options: Options, found: Con
     return Source(), given
 
 
-def refuse_statements(events: Sequence[Event], options: Options) -> None:
+def refuse_statement(event: Event, options: Options) -> None:
     """Raise an error for a statement about the table whose rows the dump orders.
 
     Raises:
@@ -56,13 +56,12 @@ def refuse_statements(events: Sequence[Event], options: Options) -> None:
     if not (options.flattened and options.table):
         return
     given = table_of_option(options.table)
-    for event in events:
-        if isinstance(event, SchemaChange) and event.table is not None and event.table.name == given.name:
-            raise IncompleteMessageError(
-                f"a statement about {given}, whose rows are ordered by the dump, as their deletes are: nothing tells "
-                "which of them came before it; leave the topic of schema changes out of the dump (columns follow the "
-                "rows), or set the transform's `delete.tombstone.handling.mode` to `rewrite` and leave out `flattened`"
-            )
+    if isinstance(event, SchemaChange) and event.table is not None and event.table.name == given.name:
+        raise IncompleteMessageError(
+            f"a statement about {given}, whose rows are ordered by the dump, as their deletes are: nothing tells "
+            "which of them came before it; leave the topic of schema changes out of the dump (columns follow the "
+            "rows), or set the transform's `delete.tombstone.handling.mode` to `rewrite` and leave out `flattened`"
+        )
 
 
 def deleted_key(message: Message, options: Options) -> Struct | None:

@@ -1,0 +1,63 @@
+"""Changes of flattened rows. For their members see ``flattened``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tidemark.events import ChangeEvent, Message, Operation
+from tidemark.formats import _connect
+from tidemark.formats._debezium import commits, flattened, tombstones
+from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.log_rows import corrected
+from tidemark.formats._debezium.options import Options
+from tidemark.formats._debezium.placeholders import is_selected, unavailable
+from tidemark.formats._json import untyped
+
+
+def change(
+    message: Message, value: bytes, found: Mapping[str, msgspec.Raw], schema: bytes | None, options: Options
+) -> ChangeEvent:
+    """Return the change of a flattened row. Its image is the whole object; its shape lacks the added fields.
+
+    Args:
+        message: the row, perhaps with its schema.
+        value: the row.
+        found: the members of the row.
+        schema: of the message, where it has one.
+        options: of the source.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    left_out = flattened.metadata_of(tuple(found), options.add_fields, options.add_fields_prefix)
+    fields = flattened.added(options.add_fields, options.add_fields_prefix)
+    row = flattened.read_row(value, found, left_out, fields)
+    source, image = row.source, row.image
+    source.connector = source.connector or options.connector
+    key = flattened.key_of(_connect.key_struct(message.key) if message.key else None, row)
+    layout = ((_connect.row_layout(schema, left_out) if schema else None) or untyped(())).widened(row.columns)
+    deleted = row.operation is Operation.DELETE
+    if deleted:
+        image = flattened.deleted_image(row, found, key)
+        layout = layout.widened(key.names) if key else layout
+    image = corrected(image, row.operation, message.key, source, schema) or image
+    whole = deleted or is_selected(row.operation, source)
+    log, table = tombstones.log_and_table(source, message, options, found)
+    absent = () if whole else unavailable(image, layout, options.unavailable_value)
+    return ChangeEvent(
+        table=table,
+        operation=row.operation,
+        position=debezium_source.position(log, row.operation, None, message),
+        committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
+        captured_at=debezium_source.micros(row.ts_us, row.ts_ms),
+        before=image if deleted else None,
+        after=None if deleted else image,
+        shape=layout.shape,
+        partial=bool(absent),
+        absent=absent,
+        key=key.names if key else None,
+        load=debezium_source.load(log, row.operation) if options.loads == "complete" else None,
+        after_commit=None if log.sequence is None else commits.last_commit(log, row.operation),
+    )
