@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import IncompleteMessageError, UnknownOperationError
+from tidemark.errors import IncompleteMessageError, MalformedMessageError, UnknownOperationError
 from tidemark.events import ChangeEvent, Message, Operation
 from tidemark.formats import debezium_json
 
@@ -82,3 +82,96 @@ def test_operations_of_cassandra_are_its_own() -> None:
     """No other connector has an ``i``."""
     with pytest.raises(UnknownOperationError):
         decode("i", {"id": cell(1)})
+
+
+def flattened(row: dict[str, Any], key: Any = None, **options: Any) -> ChangeEvent:
+    """Decode a flattened row of ``shop.people``."""
+    value = json.dumps({"__op": "u"} | row | {"__table": "people", "__db": "shop"}).encode()
+    message = Message(value=value, key=json.dumps(key or {"code": cell(7)}).encode(), file="f", place=1)
+    (event,) = debezium_json.decode(message, debezium_json.Options(**options))
+    assert isinstance(event, ChangeEvent)
+    return event
+
+
+@pytest.mark.parametrize("added", [{"__connector": "yugabytedb"}, {"__connector": "postgresql"}, {}])
+def test_cells_of_a_flattened_row_are_read(added: dict[str, Any]) -> None:
+    """Debezium's own transform leaves them as they are, in the record key too."""
+    row = {"code": cell(7), "name": None, "score": cell(None), "day": {"value": 3, "set": False}}
+    event = flattened(row | added)
+    assert json.loads(event.after or b"") == {"code": 7, "score": None}
+    assert (event.operation, event.partial, event.absent) == (Operation.UPDATE, True, ("name", "day"))
+    assert (event.key, str(event.table)) == (("code",), "shop.people")
+    assert event.shape is not None
+    assert [column.name for column in event.shape.columns] == list(row)
+    whole = flattened({"code": cell(7), "name": cell("n"), "__op": "c"} | added)
+    assert (whole.operation, json.loads(whole.after or b"")) == (Operation.INSERT, {"code": 7, "name": "n"})
+    assert (whole.partial, whole.absent) == (False, ())
+
+
+@pytest.mark.parametrize("row", [{"code": cell(7), "name": None}, {"code": None, "name": cell("n")}, {}])
+def test_a_deleted_row_of_cells_has_its_key_from_the_record_key(row: dict[str, Any]) -> None:
+    """The cells that are null are no values of the row."""
+    event = flattened(row | {"__op": "d", "__deleted": "true", "__connector": "yugabytedb"})
+    assert (event.operation, event.key, event.partial) == (Operation.DELETE, ("code",), False)
+    image = json.loads(event.before or b"")
+    assert image["code"] == 7
+    assert image.get("name") == ("n" if row.get("name") else None)
+    assert "name" not in image or row.get("name")
+
+
+def test_the_schema_of_a_flattened_row_of_cells_has_the_types_of_their_values() -> None:
+    """As in an envelope."""
+    parts = [{"type": "int32", "name": "io.debezium.time.Date", "field": "value"}, {"type": "boolean", "field": "set"}]
+    fields = [{"type": "struct", "field": "day", "fields": parts}, {"type": "string", "field": "__op"}]
+    value = {"schema": {"type": "struct", "fields": fields}, "payload": {"day": cell(19000), "__op": "c"}}
+    message = Message(value=json.dumps(value).encode(), file="f", place=1)
+    (event,) = debezium_json.decode(message, debezium_json.Options(table="shop.people"))
+    assert isinstance(event, ChangeEvent)
+    assert event.shape is not None
+    assert [(column.name, column.type) for column in event.shape.columns] == [("day", "date")]
+    assert event.after == b'{"day":19000}'
+
+
+def test_cells_beside_a_field_that_no_setting_names_are_set_aside() -> None:
+    """Else the text of each cell would be published as the value."""
+    row = {"code": cell(7), "name": cell("n"), "__stamp": 5}
+    with pytest.raises(MalformedMessageError, match=r"__stamp.*add_fields"):
+        flattened(row | {"__connector": "yugabytedb"})
+    with pytest.raises(MalformedMessageError, match="__stamp"):
+        flattened(row, connector="yugabytedb")
+    named = flattened(row, connector="yugabytedb", add_fields="op,table,db,ts_ms:stamp")
+    assert json.loads(named.after or b"") == {"code": 7, "name": "n"}
+
+
+@pytest.mark.parametrize(
+    ("added", "options", "partial"),
+    [
+        ({}, {}, False),
+        ({}, {"row_image": "partial"}, True),
+        ({"__connector": "postgresql"}, {"row_image": "partial"}, True),
+        ({"__connector": "yugabytedb"}, {}, True),
+        ({}, {"connector": "yugabytedb"}, True),
+        ({"__connector": "yugabytedb"}, {"row_image": "full"}, False),
+    ],
+)
+def test_an_update_of_the_columns_that_were_set_is_partial(
+    added: dict[str, Any], options: dict[str, Any], *, partial: bool
+) -> None:
+    """YugabyteDB's own transform leaves the others out."""
+    row, key = {"code": 7, "age": 30}, {"code": 7}
+    event = flattened(row | added, key, **options)
+    assert (event.operation, event.partial, event.absent) == (Operation.UPDATE, partial, ())
+    assert not flattened({"__op": "c"} | row | added, key, **options).partial
+    assert not flattened({"__deleted": "true"} | row | added, key, **options).partial
+
+
+def test_a_column_of_the_schema_that_a_partial_row_lacks_is_unchanged() -> None:
+    """It is in the shape of the event, so the event names it."""
+    names = ["code", "age", "name", "__op", "__connector"]
+    schema = {"type": "struct", "fields": [{"type": "string", "field": name} for name in names]}
+    row = {"code": "7", "age": None, "__op": "u", "__connector": "yugabytedb"}
+    value = json.dumps({"schema": schema, "payload": row}).encode()
+    options = debezium_json.Options(table="shop.people")
+    (event,) = debezium_json.decode(Message(value=value, file="f", place=1), options)
+    assert isinstance(event, ChangeEvent)
+    assert (event.partial, event.absent) == (True, ("name",))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -148,7 +148,7 @@ class RowLayout:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return False
 
-    def missing(self, found: Mapping[str, object]) -> tuple[str, ...]:
+    def missing(self, found: Container[str]) -> tuple[str, ...]:
         """Return the columns of the shape that are not in ``found``."""
         return tuple(name for name in self.names if name not in found)
 

@@ -12,18 +12,22 @@ their values. Its ``r`` is a range tombstone, which deletes rows that it does no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from tidemark.errors import IncompleteMessageError, MissingKeyError
+from tidemark.errors import IncompleteMessageError, MalformedMessageError, MissingKeyError
 from tidemark.events import Operation
 from tidemark.formats._connect import Struct
 from tidemark.formats._debezium.envelope import Row
-from tidemark.formats._json import ABSENT, RowLayout, members, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, untyped
 
 CASSANDRA = {"i": Operation.UPDATE, "u": Operation.UPDATE, "d": Operation.DELETE}
 """Operations of Cassandra's connector."""
+
+YUGABYTEDB = "yugabytedb"
+"""Connector whose columns are cells, or, where its own transform flattens rows, the columns that a change set."""
 
 _RANGE = frozenset({"_range_start", "_range_end"})
 """Members of Cassandra's images that are no columns."""
@@ -70,6 +74,27 @@ def read(image: bytes) -> Cells | None:
     if not values:
         return None
     return Cells(_encode(values), tuple(cells), tuple(name for name in cells if name not in values))
+
+
+def of_flattened(columns: Mapping[str, msgspec.Raw], connector: str | None) -> Cells | None:
+    """Return the cells of a flattened row; None if it has none.
+
+    Args:
+        columns: of the row, by name.
+        connector: that wrote it, where it is known.
+
+    Raises:
+        MalformedMessageError: only some columns of a row of YugabyteDB are cells.
+    """
+    found = read(_encode(columns))
+    if found is None and connector == YUGABYTEDB:
+        others = [name for name, raw in columns.items() if bytes(raw) != NULL and read(_encode({name: raw})) is None]
+        if any(bytes(raw) != NULL and name not in others for name, raw in columns.items()):
+            raise MalformedMessageError(
+                f"{', '.join(others)} beside columns that are cells: name the fields that the transform adds in the "
+                "option `add_fields`"
+            )
+    return found
 
 
 def row_of(

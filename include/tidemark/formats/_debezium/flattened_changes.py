@@ -8,12 +8,14 @@ import msgspec
 
 from tidemark.events import ChangeEvent, Message, Operation
 from tidemark.formats import _connect
-from tidemark.formats._debezium import commits, flattened, tombstones
+from tidemark.formats._debezium import cells, commits, flattened, tombstones
 from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.cells import YUGABYTEDB, Cells
+from tidemark.formats._debezium.flattened import FlatRow
 from tidemark.formats._debezium.log_rows import corrected
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
-from tidemark.formats._json import untyped
+from tidemark.formats._json import RowLayout, members, untyped
 
 
 def change(
@@ -34,18 +36,21 @@ def change(
     left_out = flattened.metadata_of(tuple(found), options.add_fields, options.add_fields_prefix)
     fields = flattened.added(options.add_fields, options.add_fields_prefix)
     row = flattened.read_row(value, found, left_out, fields)
-    source, image = row.source, row.image
+    source = row.source
     source.connector = source.connector or options.connector
-    key = flattened.key_of(_connect.key_struct(message.key) if message.key else None, row)
+    log, table = tombstones.log_and_table(source, message, options, found)
+    read = _cells(row, found)
+    if read is not None:
+        row, found = row._replace(image=read.image), members(read.image)
+    key = flattened.key_of(cells.key_of(_connect.key_struct(message.key)) if message.key else None, row)
     layout = ((_connect.row_layout(schema, left_out) if schema else None) or untyped(())).widened(row.columns)
     deleted = row.operation is Operation.DELETE
+    image = row.image
     if deleted:
         image = flattened.deleted_image(row, found, key)
         layout = layout.widened(key.names) if key else layout
     image = corrected(image, row.operation, message.key, source, schema) or image
-    whole = deleted or is_selected(row.operation, source)
-    log, table = tombstones.log_and_table(source, message, options, found)
-    absent = () if whole else unavailable(image, layout, options.unavailable_value)
+    absent = () if deleted else _unchanged(image, layout, row, read, options)
     return ChangeEvent(
         table=table,
         operation=row.operation,
@@ -55,9 +60,32 @@ def change(
         before=image if deleted else None,
         after=None if deleted else image,
         shape=layout.shape,
-        partial=bool(absent),
+        partial=bool(absent) or _is_partial(row, options),
         absent=absent,
         key=key.names if key else None,
         load=debezium_source.load(log, row.operation) if options.loads == "complete" else None,
         after_commit=None if log.sequence is None else commits.last_commit(log, row.operation),
     )
+
+
+def _cells(row: FlatRow, found: Mapping[str, msgspec.Raw]) -> Cells | None:
+    if not cells.may_have(row.image):
+        return None
+    return cells.of_flattened({name: found[name] for name in row.columns}, row.source.connector)
+
+
+def _unchanged(image: bytes, layout: RowLayout, row: FlatRow, read: Cells | None, options: Options) -> tuple[str, ...]:
+    """Return the columns that are not set, and those that hold the placeholder."""
+    unset = read.absent if read is not None else ()
+    if _is_partial(row, options):
+        unset += layout.missing(row.columns)
+    if is_selected(row.operation, row.source):
+        return unset
+    return unset + unavailable(image, layout, options.unavailable_value)
+
+
+def _is_partial(row: FlatRow, options: Options) -> bool:
+    """Return whether columns that a row lacks are unchanged."""
+    if row.operation is not Operation.UPDATE:
+        return False
+    return row.source.connector == YUGABYTEDB if options.row_image is None else options.row_image == "partial"

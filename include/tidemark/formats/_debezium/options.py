@@ -28,6 +28,9 @@ class Options(BaseModel):
     """The flattening transform's ``add.fields.prefix``."""
     connector: str | None = None
     """The connector (``mongodb``, ``postgresql``) of flattened rows that do not name it."""
+    row_image: Literal["full", "partial"] | None = None
+    """``partial``: columns that an UPDATE of a flattened row lacks are unchanged. None: so they are of the connector
+    ``yugabytedb``, whose own transform leaves out what a change did not set, and of no other."""
     loads: Literal["complete", "partial"] = "complete"
     """``partial``: initial loads may leave out rows, so a load does not replace the rows before it."""
     hbase: bool | None = None
