@@ -12,7 +12,7 @@ import pytest
 from support.counted import Told, generated, open_ones, transaction
 from support.histories import deliver
 from support.rounds import how_many
-from support.running import assert_ledger_closes, run_all
+from support.running import assert_ledger_closes, run_all, tasks_apart
 from support.transactional import number_of
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
@@ -89,9 +89,22 @@ def _mixed(seed: int, transactions: Sequence[Sequence[Told]], without: str) -> l
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("apart", [False, True], ids=["one_task", "tasks_apart"])
 @pytest.mark.parametrize("seed", range(how_many(usually=1, proving=9)))
-def test_open_is_what_lacks_an_event_that_can_land(seed: int, source: Make, lake: Lake, tmp_path: Path) -> None:
-    """After each run, and in whatever runs the same events land, the same transactions are open."""
+def test_open_is_what_lacks_an_event_that_can_land(
+    seed: int,
+    apart: bool,  # noqa: FBT001
+    source: Make,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After each run, in whatever runs the same events land, and decoded again, the same transactions are open.
+
+    It makes no difference which of the tasks read the events of a transaction, and which read its end.
+    """
+    if apart:
+        tasks_apart(monkeypatch)
     runs = _mixed(seed, generated(seed, 40), without="never")
     world = World(source, lake, tmp_path)
     landed: list[Told] = []
@@ -107,6 +120,11 @@ def test_open_is_what_lacks_an_event_that_can_land(seed: int, source: Make, lake
     once.normalize(landed)
     assert once.open() == world.open()
     assert once.transactions()["not_awaited"] == world.transactions()["not_awaited"]
+    # copies of events come after the rows of their transactions were dropped as whole
+    monkeypatch.setattr("tidemark.normalization.transaction_tracker._SETTLE_ROWS", 20)
+    run_stage("normalize", world.source, reprocess=True)
+    assert world.open() == once.open()
+    assert world.transactions()["not_awaited"] == once.transactions()["not_awaited"]
 
 
 def test_what_is_missing_is_told(source: Make, lake: Lake, tmp_path: Path) -> None:
@@ -150,6 +168,27 @@ def test_a_table_that_landed_before_the_first_end_counts(source: Make, lake: Lak
     early, lacking = transaction(2, 1, "one", "two"), transaction(3, 2, "one", "two")
     world.normalize([early[0], early[-1], lacking[0], lacking[-1]])
     assert world.open() == {3}
+
+
+def test_a_task_may_see_the_end_alone(
+    source: Make, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An end closes a transaction that is open, and shows what it lacks, where no task has it together with events.
+
+    A table that lands for the first time has the transactions of its time looked at again, of this run and of earlier
+    ones.
+    """
+    tasks_apart(monkeypatch)
+    world = World(source, lake, tmp_path)
+    begun, lacking = transaction(1, 5, "one", "two"), transaction(2, 5, "one", "late")
+    whole, other = transaction(3, 5, "two", "late"), transaction(5, 6, "one", "late")
+    world.normalize([*begun[:2], whole[0]], [lacking[0], lacking[-1], whole[-1]])
+    assert world.open() == {1}
+    assert world.transactions()["not_awaited"] == {"public.late": "2026-01-01T05:00:00+00:00"}
+    world.normalize([*begun[-1:], other[0], other[-1]], transaction(4, 5, "late"), whole[1:2])
+    assert world.open() == {2, 5}
+    run_stage("normalize", world.source, reprocess=True)
+    assert world.open() == {2, 5}
 
 
 @pytest.mark.spark

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
+from tidemark.spark import spread
 from tidemark.stages import STAGES, StageReport
 
 
@@ -48,3 +51,12 @@ def die_at(patched: pytest.MonkeyPatch, name: str, call: int) -> None:
         return original(*args, **kwargs)
 
     patched.setattr(name, dying)
+
+
+def tasks_apart(patched: pytest.MonkeyPatch) -> None:
+    """Let each piece of work on files be a task of its own, in this process: no task sees what another one read."""
+
+    def run(parts: Sequence[spread.Part], work: Callable[[bytes], bytes], result: type[Any]) -> list[Any]:
+        return [msgspec.json.decode(work(msgspec.json.encode([part])), type=result) for part, _ in parts]
+
+    patched.setattr(spread, "run", run)

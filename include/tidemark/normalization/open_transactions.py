@@ -20,6 +20,7 @@ import msgspec
 
 from tidemark.lake.filters import above
 from tidemark.ledger import completeness, tally
+from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.completeness import Landed, Scope, Times, is_whole, not_awaited
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TransactionRow
@@ -78,7 +79,7 @@ def settle(ledger: Ledger, before: Known, results: Sequence[Done], log: ChangeLo
     scope = landed.scope()
     # A task that saw no marker has reported no transaction. One that knew too few tables has reported too few.
     if (first_marked and len(by_task) > 1) or any(awaited(scope, task.elsewhere) for task in by_task):
-        by_task = log.look(None, written, landed)
+        by_task = log.look_in(written, landed, ledger_transactions.unsettled(before.states))
     exact = len(by_task) <= 1 and all(task.exact for task in by_task)
     look = partial(log.look, written=[] if exact else written, landed=landed, ever=first_marked)
     found = _with_earlier_parts(_told(before.states, by_task), before.states, scope, look)
@@ -184,7 +185,7 @@ def settle_again(ledger: Ledger, undelivered: tuple[str, ...], results: Sequence
         return
     landed = Landed(tables=log.tables(), undelivered=undelivered)
     scope, everywhere = landed.scope(), log.look_everywhere(landed)
-    found = transaction_tracker.all_of(everywhere).values()
+    found = [seen for seen in transaction_tracker.all_of(everywhere).values() if seen.tables]
     elsewhere = [_elsewhere(found, scope), *(task.elsewhere for task in everywhere)]
     rows = [_row(log.done, seen, scope) for seen in found if not is_whole(seen, scope)]
     rows.append(_marked(log.done, _facts(landed, elsewhere)))

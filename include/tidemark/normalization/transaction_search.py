@@ -19,7 +19,7 @@ from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import completeness
 from tidemark.ledger.completeness import Landed, Times
 from tidemark.ledger.tally import Seen
-from tidemark.normalization import tasks
+from tidemark.normalization import tasks, transaction_tracker
 from tidemark.normalization.tasks import Done, LogPart
 from tidemark.normalization.transaction_tracker import TransactionsSeen
 from tidemark.spark import spread
@@ -38,30 +38,51 @@ class ChangeLog:
     """Last batch that is committed to it."""
 
     def look(
-        self, wanted: Sequence[Seen] | None, written: Iterable[WrittenFile], landed: Landed, *, ever: bool = False
+        self, wanted: Sequence[Seen], written: Iterable[WrittenFile], landed: Landed, *, ever: bool = False
     ) -> list[TransactionsSeen]:
-        """Return what each task that read the files saw of transactions.
+        """Return what each task that read the files saw of some transactions.
 
         Args:
-            wanted: the transactions to look for, in committed files too. None: look for all transactions, but only in
-                ``written``.
+            wanted: the transactions to look for, in committed files too.
             written: files of this run, which are not committed yet.
             landed: what is known of the source's tables.
             ever: whether to read committed files of any time, not only of the times of the transactions.
         """
         parts = self._written(written)
-        if wanted is not None and self.done:
+        if self.done:
             parts += self._committed(wanted, ever=ever)
-        return self._look(parts, None if wanted is None else frozenset(seen.id for seen in wanted), landed)
+        return self._look(parts, landed, only=frozenset(seen.id for seen in wanted))
+
+    def look_in(
+        self, written: Iterable[WrittenFile], landed: Landed, unsettled: frozenset[str]
+    ) -> list[TransactionsSeen]:
+        """Return what each task saw of all transactions in files of this run, and all that it saw of ``unsettled``."""
+        return self._look(self._written(written), landed, keep=unsettled)
 
     def look_everywhere(self, landed: Landed, written: Iterable[WrittenFile] = ()) -> list[TransactionsSeen]:
-        """Return what each task saw of all transactions in the whole change log, and in files of this run."""
+        """Return what tasks saw of all transactions in the whole change log, and in files of this run.
+
+        A task that sees the end of a transaction without its events leaves it out as whole, and copies of events that
+        come late look like events without an end. So the transactions that are not whole by this are looked for once
+        more, by their ids: then each task reports all that it sees of them.
+        """
         planned = self.table.scan(row_filter=among("kind", _KINDS)).plan_files()
         parts = [
             self._part(each.file.file_path, [each.file.partition[n] for n in range(3)], each.file.file_size_in_bytes)
             for each in planned
         ]
-        return self._look([*parts, *self._written(written)], None, landed)
+        parts += self._written(written)
+        seen = self._look(parts, landed)
+        if len(seen) <= 1 and all(task.exact for task in seen):
+            return seen
+        scope = landed.scope()
+        found = transaction_tracker.all_of(seen)
+        unsure = frozenset(id_ for id_, each in found.items() if not completeness.is_whole(each, scope))
+        if not unsure:
+            return seen
+        for task in seen:
+            task.seen = [each for each in task.seen if each.id not in unsure]
+        return [*seen, *self._look(parts, landed, only=unsure)]
 
     def tables(self) -> Times:
         """Return the commit time of the earliest event of each table, by the statistics of the committed files."""
@@ -76,9 +97,14 @@ class ChangeLog:
         return completeness.earliest(found)
 
     def _look(
-        self, parts: Sequence[spread.Part], only: frozenset[str] | None, landed: Landed
+        self,
+        parts: Sequence[spread.Part],
+        landed: Landed,
+        *,
+        only: frozenset[str] | None = None,
+        keep: frozenset[str] = frozenset(),
     ) -> list[TransactionsSeen]:
-        results = spread.run(parts, partial(tasks.look, only=only, log=self.target, landed=landed), Done)
+        results = spread.run(parts, partial(tasks.look, only=only, keep=keep, log=self.target, landed=landed), Done)
         return [task.transactions for task in results if task.transactions is not None]
 
     def _written(self, files: Iterable[WrittenFile]) -> list[spread.Part]:

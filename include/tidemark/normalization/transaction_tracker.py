@@ -211,7 +211,7 @@ class Tracker:
         for seen in found:
             if seen.id in keep or seen.counts is None or not completeness.is_whole(seen, scope):
                 rest.append(seen)
-            else:
+            elif seen.tables:
                 elsewhere.append(dict.fromkeys(completeness.not_awaited(seen, scope), seen.last))
         self._result.elsewhere = completeness.newest(elsewhere)
         return rest
