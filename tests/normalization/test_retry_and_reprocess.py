@@ -226,6 +226,43 @@ def test_reprocessing_after_a_fix_is_as_if_it_had_been_there(retried: bool, lake
     _assert_as_if_never_wrong(lake, name, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("statement", "concerned"),
+    [
+        ("DROP TABLE orders", {"shop.orders"}),
+        ("ALTER TABLE _orders_gho RENAME COLUMN id TO number", {"shop.orders"}),
+        ("RENAME TABLE one TO old, two TO one, old TO two", {"shop.one", "shop.two"}),
+        ("DROP TABLE missing", set()),
+    ],
+)
+def test_a_statement_read_only_now_has_its_tables_built_again(
+    statement: str, concerned: set[str], lake: Lake, tmp_path: Path
+) -> None:
+    """Though their events are all in other batches; so has one that is read no more, but not one that stays."""
+    name = f"restated_{statement.split()[2].lower()}"
+    ddl = {"type": "ALTER", "isDdl": True, "data": None, "mysqlType": None, "pkNames": None}
+    swap = "RENAME TABLE orders TO _orders_del, _orders_gho TO orders"
+    other = _canal(9, table="others")
+    strict, lenient = _source(name, tmp_path).model_copy(update={"max_message_mib": 1}), _source(name, tmp_path)
+    for number, messages in enumerate(
+        [
+            [_canal(1, table=table) for table in ("orders", "one", "two")],
+            [_canal(1, **ddl, sql=statement, padding=" " * (1 << 20)), other],
+            [_canal(1, **ddl, sql=swap), other],
+        ],
+        1,
+    ):
+        _deliver(tmp_path, number, *messages)
+        _run(strict, "land", "normalize")
+    assert [reason for reason, _ in _quarantined(lake, name)] == ["message_too_long"]
+    ledger, nothing = Ledger(lake, name), set[str]()
+    second = {"start": datetime(2026, 1, 2, tzinfo=UTC), "end": datetime(2026, 1, 3, tzinfo=UTC)}
+    for source, expected in ((strict, nothing), (lenient, concerned), (lenient, nothing)):
+        _run(source, "normalize", reprocess=True, **second)
+        assert ledger.rebuild_requests().keys() == {"shop.others"} | expected
+        ledger.answered(ledger.rebuild_requests().values())
+
+
 REPROCESS_CRASHES = {
     "before_quarantine": ("tidemark.lake.lake.Lake.append_files", 1),
     "before_batches": ("tidemark.ledger.ledger.Ledger.replace", 4),

@@ -9,7 +9,7 @@ stay two columns. All known changes are used, because late events use old names.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -137,8 +137,11 @@ def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, SchemaHistory
         ledger: of the source.
         objects: the tables that have events, as the source names them; other tables are left out.
     """
-    rows = ledger.statements()
-    names = set(objects)
+    return histories_of(ledger.statements(), set(objects))
+
+
+def histories_of(rows: Sequence[StatementRow], names: Collection[str]) -> dict[str, SchemaHistory]:
+    """Return the history of each of some tables that these statements and loads concern."""
     found = by_statements([row for row in rows if row.dialect != LOAD], names)
     for name, emptyings in _replacing([row for row in rows if row.dialect == LOAD]).items():
         if name in names:

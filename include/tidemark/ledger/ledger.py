@@ -122,9 +122,9 @@ class Ledger:
             found[row.object][row.shape] = row.parsed()
         return found
 
-    def statements(self) -> list[StatementRow]:
+    def statements(self, *conditions: BooleanExpression) -> list[StatementRow]:
         """Return the DDL and the initial loads that may change tables, decrypted (``sealed_statements``)."""
-        return list(map(unsealed, self._rows(StatementRow)))
+        return list(map(unsealed, self._rows(StatementRow, conditions)))
 
     def tables(self, *conditions: BooleanExpression) -> list[TableRow]:
         """Return where tables stand in cuts, published or not."""

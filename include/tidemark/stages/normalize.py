@@ -7,7 +7,8 @@ messages. These are collected first, from the new messages and from the change l
 
 *Reprocessing* derives the events of batches again that the change log has already, and replaces them. These batches
 are written to the ledger first, so the next normalize repeats a reprocessing that was cut short. A table cannot take
-back an event that is gone or changed, so compact is requested to build the tables of these batches again.
+back an event that is gone or changed, so compact is requested to build the tables of these batches again. So it is for
+tables that other statements concern now (``normalization.restated``).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from tidemark.normalization import (
     inputs,
     open_transactions,
     protecting,
+    restated,
     retrying,
     source_changes,
 )
@@ -219,7 +221,8 @@ def _decode(
     found = {batch: tallies_of[batch] for batch in batches}
     if instead_of is not None:
         contents = (content for tallies in found.values() for tally in tallies for content, _ in tally.contents)
-        ledger.request_rebuild({str(content.table) for content in contents})
+        with_events = {str(content.table) for content in contents}
+        ledger.request_rebuild(with_events | restated.concerned(ledger, found, instead_of))
     ledger.write_contents(found, before if instead_of is None else newest, instead_of=instead_of)
     rows = _accounted(ledger, found)
     for row in rows:
