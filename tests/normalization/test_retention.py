@@ -11,14 +11,14 @@ import pytest
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
-from tidemark.lake.retention import drop_up_to, gone_up_to
+from tidemark.lake.retention import drop_events, drop_up_to, gone_up_to
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
 
-def _deliver(landing: Path, day: int) -> None:
-    envelope = {"type": "INSERT", "database": "shop", "table": "orders", "isDdl": False, "pkNames": ["id"], "old": None}
+def _deliver(landing: Path, day: int, table: str | None = "orders") -> None:
+    envelope = {"type": "INSERT", "database": "shop", "table": table, "isDdl": False, "pkNames": ["id"], "old": None}
     text = json.dumps({**envelope, "mysqlType": {"id": "int"}, "data": [{"id": str(day)}], "es": 1_767_225_600_000})
     (landing / f"2026-01-{day:02d}.json").write_text(text)
 
@@ -51,6 +51,27 @@ def test_messages_past_their_time_are_not_decoded_again(lake: Lake, tmp_path: Pa
     run_stage("land", source)
     run_stage("normalize", source)
     assert _ids(lake, "retained") == ["1", "2", "3"]
+
+
+def test_events_past_their_time_are_decoded_again_with_those_of_retries(lake: Lake, tmp_path: Path) -> None:
+    """No file landed in the batch of a retry: its events come back with the batch that their messages landed in."""
+    fields = {"source": "expired", "format": "canal_json", "landing": str(tmp_path / "%Y-%m-%d.json")}
+    source = Source.model_validate({**fields, "options": {"table": "shop.orders"}})
+    for day, table in ((1, "orders"), (2, None)):
+        _deliver(tmp_path, day, table)
+        run_stage("land", source)
+        run_stage("normalize", source if table else Source.model_validate(fields))
+    assert run_stage("retry", source).summary["decoded"] == 1
+    _deliver(tmp_path, 3)
+    run_stage("land", source)
+    run_stage("normalize", source)
+    drop_events(lake.load(("changelog", "expired")), {"shop.orders"}, 3)
+    assert _ids(lake, "expired") == ["3"]
+    for first, up_to in ((2, 1), (3, 3)):
+        with pytest.raises(ConfigurationError, match=f"events of batches up to {up_to} are past their time"):
+            run_stage("normalize", source, datetime(2026, 1, first, tzinfo=UTC), reprocess=True)
+    assert run_stage("normalize", source, reprocess=True).summary["reprocessed"] == 3
+    assert _ids(lake, "expired") == ["1", "2", "3"]
 
 
 def test_what_retention_keeps_is_strict() -> None:

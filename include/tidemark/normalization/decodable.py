@@ -14,6 +14,12 @@ from tidemark.ledger.expired import Expired
 def require(source: str, raw: Table | None, expired: Expired, batches: Collection[int]) -> None:
     """Refuse to decode some batches again where events would be lost, or tables could not be built from what is left.
 
+    Args:
+        source: the name of the source.
+        raw: the messages, if any landed.
+        expired: the events that are past their time.
+        batches: whose events are derived again, those of retries among them.
+
     Raises:
         ConfigurationError: messages of a batch are past their time, or batches are left out whose events are.
     """

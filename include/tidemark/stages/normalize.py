@@ -90,7 +90,7 @@ def run(
         again |= {
             row.batch for row in ledger.landed_files(done) if _within(row.interval_start, source.zone, start, end)
         }
-        decodable.require(source.source, raw, Expired(lake, source.source), again)
+        decodable.require(source.source, raw, Expired(lake, source.source), _with_retries(ledger, again))
     changelog = _by_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
@@ -173,6 +173,12 @@ def _within(shown: datetime | None, zone: tzinfo, start: datetime | None, end: d
     return any((start is None or at >= start) and (end is None or at < end) for at in starts)
 
 
+def _with_retries(ledger: Ledger, batches: Iterable[int]) -> set[int]:
+    """Return batches, and the batches of events whose messages landed in them and were retried."""
+    landed_in = set(batches)
+    return landed_in | {row.batch for row in ledger.batches() if row.retry_of in landed_in}
+
+
 def _announce(ledger: Ledger, batches: Collection[int]) -> None:
     """Write to the ledger that the events of batches are being derived again."""
     if batches:
@@ -184,8 +190,7 @@ def _reprocess(tables: _Tables, done: int, batches: Sequence[int]) -> list[Batch
     """Derive the events of batches again, and the events of messages that were retried of them."""
     ledger = tables.ledger
     _announce(ledger, batches)
-    retries = {row.batch for row in ledger.batches() if row.retry_of in set(batches)}
-    replaced = among("batch", retries | set(batches))
+    replaced = among("batch", _with_retries(ledger, batches))
     ledger.request_rebuild(row.object for row in ledger.contents(replaced))
     if ledger.transactions():
         # Other transactions may be whole now, and a transaction may concern every table.
