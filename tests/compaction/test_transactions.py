@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -290,6 +291,38 @@ def test_decoded_again_on_other_tasks(
         found = running.status()["transactions"]
         expected = ({3}, 1) if format_name == "dts_avro" else ({3, 4}, 0)  # Debezium writes no rollback
         assert ({number_of(each["id"]) for each in found["open"]}, found["rolled_back"]) == expected
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one_task", "tasks_apart"])
+def test_decoded_again_without_an_event(
+    apart: bool,  # noqa: FBT001
+    source: Make,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where events have flags and no marker is sent: an event that is read again no more opens its transaction.
+
+    All tables of the transaction are built again then, though events of some of them are in other batches.
+    """
+    if apart:
+        tasks_apart(monkeypatch)
+    running = Running(source, lake, tmp_path, "shareplex_json", landing=str(tmp_path / "%Y-%m-%d" / "*"))
+    strict, ledger = running.source.model_copy(update={"max_message_mib": 1}), Ledger(lake, running.source.source)
+    long = change("two", 2, INSERT, 1, "b" * (1 << 20))
+    steps = transaction(1, change("one", 1, INSERT, 1, "a"), long, change("two", 3, INSERT, 2, "c"))
+    for day, delivered in enumerate((steps[:2], [steps[2]], [*steps[3:], *transaction(2, long)]), 1):
+        running.folder = tmp_path / f"2026-01-{day:02d}"
+        running.deliver(delivered)
+        run_stage("land", strict)
+        run_stage("normalize", running.source)
+    second = (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    for reading, days, expected in ((running.source, (), []), (strict, second, [1]), (running.source, second, [])):
+        ledger.answered(ledger.rebuild_requests().values())
+        run_stage("normalize", reading, *days, reprocess=True)
+        reported = running.status()["transactions"]["open"]
+        assert [number_of(each["id"]) for each in reported] == expected
+        assert ledger.rebuild_requests().keys() == {"shop.one", "shop.two"}
 
 
 def _mixed(seed: int, transactions: Sequence[Sequence[Step]]) -> list[list[Step]]:

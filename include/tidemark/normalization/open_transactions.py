@@ -181,15 +181,26 @@ def settle_again(ledger: Ledger, undelivered: tuple[str, ...], results: Sequence
         log: the change log with the new batches.
     """
     by_task = [task.transactions for task in results if task.transactions is not None]
-    if not (marked(states(ledger, log.done)) or any(task.marked for task in by_task)):
+    before = states(ledger, log.done)
+    with_markers = marked(before) or any(task.marked for task in by_task)
+    if not (with_markers or before or any(task.seen for task in by_task)):
         return
     landed = Landed(tables=log.tables(), undelivered=undelivered)
-    scope, everywhere = landed.scope(), log.look_everywhere(landed)
+    scope = landed.scope()
+    # Without markers, these rows alone say that the source has transactions over several batches.
+    kept = frozenset() if with_markers else frozenset(id_ for id_ in before if id_ is not None)
+    everywhere = log.look_everywhere(landed, marked=with_markers, keep=kept)
     found = [seen for seen in transaction_tracker.all_of(everywhere).values() if seen.tables]
     elsewhere = [_elsewhere(found, scope), *(task.elsewhere for task in everywhere)]
-    rows = [_row(log.done, seen, scope) for seen in found if not is_whole(seen, scope)]
-    rows.append(_marked(log.done, _facts(landed, elsewhere)))
-    ledger.replace(TransactionRow, rows, above("batch", 0))
+    rows = [_row(log.done, seen, scope) for seen in found if seen.id in kept or not is_whole(seen, scope)]
+    opened = {row.id for row in rows if row.state != WHOLE and (row.id not in before or before[row.id].state == WHOLE)}
+    ledger.request_rebuild(name for seen in found if seen.id in opened for name in seen.tables)
+    if with_markers:
+        rows.append(_marked(log.done, _facts(landed, elsewhere)))
+    if rows:
+        ledger.replace(TransactionRow, rows, above("batch", 0))
+    else:
+        ledger.forget(TransactionRow)
 
 
 def _facts(landed: Landed, elsewhere: Iterable[Times]) -> Facts:

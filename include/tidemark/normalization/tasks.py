@@ -257,12 +257,9 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has what erasures left of events."""
 
 
-def look(task: bytes, *, only: frozenset[str] | None, keep: frozenset[str], log: Target, landed: Landed) -> bytes:
-    """Return what files of the change log (``list[LogPart]``) show of transactions, as ``Done``.
-
-    Used for sources that mark their transactions. ``only`` and ``keep`` are as for ``Tracker``.
-    """
-    tracker = Tracker(marked=True, keep=keep, only=only, landed=landed)
+def look(task: bytes, *, log: Target, begin: Callable[[], Tracker]) -> bytes:
+    """Return what files of the change log (``list[LogPart]``) show of transactions to a new tracker, as ``Done``."""
+    tracker = begin()
     for part in msgspec.json.decode(task, type=list[LogPart]):
         with pq.ParquetFile(log.filesystem.open_input_file(part.path)) as file:
             columns = READ_OF_CONTROLS if part.table is None else READ

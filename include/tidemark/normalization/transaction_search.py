@@ -21,7 +21,7 @@ from tidemark.ledger.completeness import Landed, Times
 from tidemark.ledger.tally import Seen
 from tidemark.normalization import tasks, transaction_tracker
 from tidemark.normalization.tasks import Done, LogPart
-from tidemark.normalization.transaction_tracker import TransactionsSeen
+from tidemark.normalization.transaction_tracker import Tracker, TransactionsSeen
 from tidemark.spark import spread
 
 _A_DAY = 86_400_000_000
@@ -59,12 +59,25 @@ class ChangeLog:
         """Return what each task saw of all transactions in files of this run, and all that it saw of ``unsettled``."""
         return self._look(self._written(written), landed, keep=unsettled)
 
-    def look_everywhere(self, landed: Landed, written: Iterable[WrittenFile] = ()) -> list[TransactionsSeen]:
+    def look_everywhere(
+        self,
+        landed: Landed,
+        written: Iterable[WrittenFile] = (),
+        *,
+        marked: bool = True,
+        keep: frozenset[str] = frozenset(),
+    ) -> list[TransactionsSeen]:
         """Return what tasks saw of all transactions in the whole change log, and in files of this run.
 
         A task that sees the end of a transaction without its events leaves it out as whole, and copies of events that
         come late look like events without an end. So the transactions that are not whole by this are looked for once
         more, by their ids: then each task reports all that it sees of them.
+
+        Args:
+            landed: what is known of the source's tables.
+            written: files of this run, which are not committed yet.
+            marked: whether the source sends markers; else only events with flags show transactions.
+            keep: ids of transactions to report even if they are whole.
         """
         planned = self.table.scan(row_filter=among("kind", _KINDS)).plan_files()
         parts = [
@@ -72,7 +85,7 @@ class ChangeLog:
             for each in planned
         ]
         parts += self._written(written)
-        seen = self._look(parts, landed)
+        seen = self._look(parts, landed, marked=marked, keep=keep)
         if len(seen) <= 1 and all(task.exact for task in seen):
             return seen
         scope = landed.scope()
@@ -101,10 +114,12 @@ class ChangeLog:
         parts: Sequence[spread.Part],
         landed: Landed,
         *,
+        marked: bool = True,
         only: frozenset[str] | None = None,
         keep: frozenset[str] = frozenset(),
     ) -> list[TransactionsSeen]:
-        results = spread.run(parts, partial(tasks.look, only=only, keep=keep, log=self.target, landed=landed), Done)
+        begin = partial(Tracker, marked=marked, keep=keep, only=only, landed=landed)
+        results = spread.run(parts, partial(tasks.look, log=self.target, begin=begin), Done)
         return [task.transactions for task in results if task.transactions is not None]
 
     def _written(self, files: Iterable[WrittenFile]) -> list[spread.Part]:
