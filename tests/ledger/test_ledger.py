@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 
 from tidemark.errors import ConfigurationError
+from tidemark.events import Operation, TableId
 from tidemark.lake import fences
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -20,6 +22,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import RebuildRow
+from tidemark.ledger.tally import Content, LoggedStatement, OffsetRange, OffsetsOf, Span, Tally
 
 MANY = 15
 """Snapshots that a ledger table keeps in these tests."""
@@ -76,6 +79,27 @@ def test_what_deletes_nothing_commits_nothing(lake: Lake) -> None:
     ledger.forget(RebuildRow, equals("object", "shop.u"))
     Ledger(lake, "of_nothing").forget(RebuildRow)
     assert lake.load(("ledger", "rebuilds")).metadata_location == before
+
+
+def test_nothing_of_an_attempt_stays_where_the_next_one_finds_nothing(lake: Lake) -> None:
+    """What a killed run counted of its batches is replaced by what the next run counts, be it nothing at all."""
+    table = TableId("shop", None, "t")
+    counted = Tally(
+        contents=[(Content(table, Operation.INSERT, "s1", partial=False, key=("id",), half=False), 2)],
+        shapes=[(table, "s1", "[]")],
+        spans={"shop.t": Span(newest="011")},
+        statements=[LoggedStatement(table, "011", "mysql", "TRUNCATE TABLE t")],
+        offsets=[OffsetsOf("topic", 0, [OffsetRange(3, 4, "a", 0)], dense=True)],
+    )
+    ledger = Ledger(lake, "of_a_killed_attempt")
+    ledger.write_contents({1: [counted]}, 0)
+    names = ("contents", "spans", "offsets", "shapes", "ddl")
+    kept = {name: ledger.read(name) for name in names}
+    other = msgspec.structs.replace(counted, shapes=[(table, "s2", "[]")])
+    ledger.write_contents({2: [other]}, 1)
+    assert {name: len(ledger.read(name)) for name in names} == dict.fromkeys(names, 2)
+    ledger.write_contents({2: [Tally()]}, 1)
+    assert {name: ledger.read(name) for name in names} == kept
 
 
 def _begin(ledger: Ledger, count: int) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from support.histories import Table, message
 from support.replicate_messages import column, in_json, metadata, row
 from support.rounds import crash_windows
 from support.running import die_at
+from tidemark.ddl.history import histories
 from tidemark.lake import copies
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
@@ -174,6 +176,33 @@ def test_a_killed_retry_changes_nothing_more(
     _deliver(tmp_path, 3, _nameless(6))
     _run(fixed, "land", "normalize")
     _assert_as_if_never_wrong(lake, name, tmp_path)
+
+
+def test_a_load_that_a_killed_retry_decoded_empties_no_table(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are in quarantine still, so nothing in the ledger says that they replace the rows that are there."""
+    nameless = [json.loads(message(each)) for each in Table("t").load(50, (1, "a2", "x"), (2, "b2", "x"))]
+    for each in nameless:
+        del each["source"]["table"]
+        each["after"]["size"] = 3
+    source = _source("killed_load", tmp_path, "debezium_json")
+    fixed = _source("killed_load", tmp_path, "debezium_json", table="shop.t")
+    _deliver(tmp_path, 1, *map(message, Table("t").load(10, (1, "a", "x"), (2, "b", "x"))))
+    _run(source, "land", "normalize")
+    _deliver(tmp_path, 2, *(json.dumps(each).encode() for each in nameless))
+    _run(source, "land", "normalize")
+    ledger = Ledger(lake, "killed_load")
+    before = (ledger.statements(), ledger.shapes())
+    _dies(monkeypatch, *RETRY_CRASHES["before_changelog"], lambda: _run(fixed, "retry"))
+    assert (len(ledger.statements()), len(ledger.shapes())) == (2, 2)
+    _deliver(tmp_path, 3, message(Table("t").insert(60, 3, "c", "x")))
+    _run(fixed, "land", "normalize")
+    assert len(_quarantined(lake, "killed_load")) == 2
+    assert (ledger.statements(), ledger.shapes()) == before
+    assert histories(ledger, ["shop.t"]) == {}
+    _run(fixed, "retry")
+    assert [each.load for each in histories(ledger, ["shop.t"])["shop.t"].emptyings] == [True]
 
 
 def test_a_land_that_was_cut_short_before_a_retry_lands_after_it(

@@ -265,25 +265,20 @@ class Ledger:
                     row = ShapeRow(batch=batch, object=str(table), shape=shape, columns=columns)
                     shapes.setdefault((row.object, shape), row)
                 statements += [StatementRow.of(batch, statement) for statement in tally.statements]
-        if counts:
-            self.replace(ContentRow, [ContentRow.of(*key, count) for key, count in counts.items()], replaced)
-            self.replace(SpanRow, [SpanRow.of(*key, span) for key, span in spans.items()], replaced)
-        else:
-            self.forget(ContentRow, replaced)
-            self.forget(SpanRow, replaced)
-        self._note_offsets(found, replaced)
         known = {(row.object, row.shape) for row in self.shapes() if row.batch <= done}
         fresh = [row for key, row in shapes.items() if key not in known]
-        if fresh:
-            self.replace(ShapeRow, fresh, above("batch", done))
-        if statements:
-            self.replace(StatementRow, statements, replaced)
-        elif instead_of is not None:
-            self.forget(StatementRow, replaced)
+        self._put(ContentRow, [ContentRow.of(*key, count) for key, count in counts.items()], replaced)
+        self._put(SpanRow, [SpanRow.of(*key, span) for key, span in spans.items()], replaced)
+        self._put(OffsetsRow, offset_rows.rows_of(found), replaced)
+        self._put(ShapeRow, fresh, above("batch", done))
+        self._put(StatementRow, statements, replaced)
 
-    def _note_offsets(self, found: Mapping[int, Sequence[Tally]], replaced: BooleanExpression) -> None:
-        if rows := offset_rows.rows_of(found):
-            self.replace(OffsetsRow, rows, replaced)
+    def _put(self, kind: type[R], rows: Sequence[R], replaced: BooleanExpression) -> None:
+        """Put rows in the place of others, also where there are none: what a killed attempt wrote must not stay."""
+        if rows:
+            self.replace(kind, rows, replaced)
+        elif self.read(kind.TABLE, replaced, columns=("batch",)):
+            self.forget(kind, replaced)
 
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
         where: BooleanExpression = equals("source", self._source)
