@@ -23,7 +23,7 @@ from tidemark.errors import ConfigurationError, ErasureError
 from tidemark.lake.feeds import in_step
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, feed
-from tidemark.lake.retention import drop_up_to
+from tidemark.lake.retention import drop_up_to, without_bytes
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.status import status_of
@@ -74,6 +74,9 @@ DAYS = [
         _message("UPDATE", _row(3, "Three again"), at=1_767_225_602_000),
     ],
 ]
+
+PAST_ITS_TIME = b'{"table": "customers", "data": [{"id": "1", "name": "' + CANARY.encode() + b" in raw alone"
+"""No JSON, and only raw has its bytes (``retention: quarantine_days``)."""
 
 
 WINDOWS = (
@@ -151,7 +154,7 @@ def _accounts(lake: Lake) -> None:
 def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home: Path) -> dict[str, Any]:
     """The story up to the first erasure: three cuts, a dry run, an erasure that is killed, and one that finishes."""
     for number, messages in enumerate(DAYS[:2], start=1):
-        _deliver(landing, f"day{number}.json", *messages)
+        _deliver(landing, f"day{number}.json", *messages, *([PAST_ITS_TIME] if number == 1 else []))
         run_all(source)
     with pytest.raises(ConfigurationError, match="id=5"):
         _erase(source, "id=6")
@@ -160,6 +163,7 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
     assert {row["id"] for row in _rows(lake)} == {1, 2, 3}
     _deliver(landing, "day3.json", *DAYS[2])
     run_all(source)  # onto rewritten tables
+    without_bytes(lake, lake.load(("quarantine", NAME)), 1)
     before = _holding(home, CANARY)
     dry = _erase(source, dry_run=True)
     after_dry = _holding(home, CANARY)

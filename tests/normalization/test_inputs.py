@@ -25,6 +25,7 @@ from tidemark.lake.data_files import Target, Writer
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.normalization import decoding, inputs, tasks
+from tidemark.normalization.parts import RawPart, messages_in
 from tidemark.sources.model import Source
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _raw_part(raw: Target, values: list[bytes]) -> bytes:
     writer = Writer(raw)
     writer.write((1,), pa.RecordBatch.from_pylist(rows, schema=RAW))
     (file,) = writer.close()
-    return msgspec.json.encode([tasks.RawPart(path=file.location.removeprefix("file://"), batch=1, first=0, last=1)])
+    return msgspec.json.encode([RawPart(path=file.location.removeprefix("file://"), batch=1, first=0, last=1)])
 
 
 @pytest.mark.parametrize("offsets", [[4, 90, 180], [4], None, []], ids=str)
@@ -124,7 +125,7 @@ def test_every_row_group_is_read_once(offsets: object, lake: Lake, monkeypatch: 
     lake.append_files(raw, writer.close(), {})
     monkeypatch.setattr(DataFile, "split_offsets", property(lambda _: offsets))
     parts = [part for part, _ in inputs.parts(raw.refresh(), AlwaysTrue())]
-    read = [rows.column("place").to_pylist() for part in parts for rows in tasks.messages_in(part, target)]
+    read = [rows.column("place").to_pylist() for part in parts for rows in messages_in(part, target)]
     assert sorted(place for places in read for place in places) == [0, 1, 2]
     assert len(parts) == max(1, len(offsets or ()))  # type: ignore[arg-type]
 

@@ -16,10 +16,12 @@ from support.replicate_messages import column, in_json, metadata, row
 from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.ddl.history import histories
-from tidemark.lake import copies
+from tidemark.lake import copies, file_edits, retention
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
+from tidemark.lake.log_schemas import RAW
 from tidemark.ledger.ledger import Ledger
+from tidemark.normalization import erasures
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
@@ -126,23 +128,61 @@ def test_only_the_named_reason_is_retried(lake: Lake, tmp_path: Path) -> None:
     _assert_messages_are_accounted_for(lake, "one_reason")
 
 
-def test_metadata_that_came_later_is_known_to_a_retry(lake: Lake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("emptied", [False, True])
+def test_metadata_that_came_later_is_known_to_a_retry(emptied: bool, lake: Lake, tmp_path: Path) -> None:  # noqa: FBT001
     """Rows that landed before their structure are read once it is there; in what order they came does not show."""
     structure = in_json("MD", metadata({"id": column(1, "INT8", key=1), "status": column(2, "STRING")}))
     rows = [in_json("DT", row("INSERT", {"id": number, "status": "new"}, seq=number)) for number in (1, 2)]
-    source = _source("retry_metadata", tmp_path, "replicate_json")
+    source = _source(f"retry_metadata_{emptied}".lower(), tmp_path, "replicate_json")
     _deliver(tmp_path, 1, *rows)
     _run(source, "land", "normalize")
     assert [reason for reason, _ in _quarantined(lake, source.source)] == ["missing_metadata"] * 2
     assert _run(source, "retry")["quarantined"] == 2
     _deliver(tmp_path, 2, structure)
     _run(source, "land", "normalize")
+    if emptied:
+        assert retention.without_bytes(lake, lake.load(("quarantine", source.source)), 1) == 2
     assert _run(source, "retry")["decoded"] == 2
     assert _quarantined(lake, source.source) == []
-    clean = _source("retry_metadata_clean", tmp_path, "replicate_json")
+    clean = _source(f"{source.source}_clean", tmp_path, "replicate_json")
     _run(clean, "land", "normalize")
     assert _events(lake, source.source) == _events(lake, clean.source)
     _assert_messages_are_accounted_for(lake, source.source)
+
+
+def test_messages_that_lost_their_bytes_are_retried_from_raw(lake: Lake, tmp_path: Path) -> None:
+    """Quarantine has no bytes of them any more (``quarantine_days``): no message counts as a tombstone."""
+    fixed = _two_days("emptied", tmp_path)
+    assert retention.without_bytes(lake, lake.load(("quarantine", "emptied")), 2) == 4
+    assert _run(fixed, "retry") == {"messages": 4, "decoded": 3, "control": 0, "quarantined": 1, "rebuilds": 0}
+    assert _run(fixed, "retry")["quarantined"] == 1
+    _deliver(tmp_path, 3, _nameless(6))
+    _run(fixed, "land", "normalize")
+    _assert_as_if_never_wrong(lake, "emptied", tmp_path)
+
+
+def test_messages_whose_bytes_are_nowhere_stay_in_quarantine(lake: Lake, tmp_path: Path) -> None:
+    """Each retry counts and reports them. Others are read, and one that an erasure took is set aside no more."""
+    fixed = _two_days("nowhere", tmp_path)
+    _deliver(tmp_path, 3, _nameless(6), _nameless(7))
+    _run(_source("nowhere", tmp_path), "land", "normalize")
+    raw = lake.load(("raw", "nowhere"))
+    file, place = next(
+        (row["file"], row["place"]) for row in raw.scan().to_arrow().to_pylist() if row["value"] == _nameless(7)
+    )
+    file_edits.apply(lake, raw, RAW, erasures.messages_edit({(file, place)}))
+    retention.without_bytes(lake, lake.load(("quarantine", "nowhere")), 3)
+    retention.drop_up_to(lake.load(("raw", "nowhere")), 1)
+    before = [row for row in lake.load(("quarantine", "nowhere")).scan().to_arrow().to_pylist() if row["batch"] == 1]
+    for decoded in (3, 0):
+        report = run_stage("retry", fixed)
+        expected = {"messages": decoded + 3, "decoded": decoded, "control": 0, "quarantined": 3, "without_bytes": 3}
+        assert report.summary == {**expected, "rebuilds": 0}
+        assert "3 messages of nowhere stay in quarantine untried" in report.remarks[0]
+        left = lake.load(("quarantine", "nowhere")).scan().to_arrow().to_pylist()
+        assert sorted(left, key=repr) == sorted(before, key=repr)
+    assert sorted(json.loads(row["after"])["id"] for row in _events(lake, "nowhere")) == ["1", "4", "5", "6"]
+    _assert_messages_are_accounted_for(lake, "nowhere")
 
 
 RETRY_CRASHES = {

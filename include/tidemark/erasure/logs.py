@@ -80,7 +80,9 @@ def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, 
     messages = places.taken(unread=unread)
 
     def holds(rows: pa.RecordBatch) -> pa.Array:
-        return pc.and_(erasures.at(rows, messages), pc.is_valid(rows.column("value")))
+        # Of a message that was not decoded, ``raw`` may have bytes that the quarantine does not keep any more.
+        there = pc.or_(pc.is_valid(rows.column("value")), pc.is_null(rows.column("object")))
+        return pc.and_(erasures.at(rows, messages), there)
 
     def instead(partition: Partition, rows: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
         of_place = zip(*(rows.column(name).to_pylist() for name in ("object", "file", "place")), strict=True)

@@ -15,17 +15,18 @@ from pyiceberg.expressions import AlwaysTrue
 from tidemark.erasure.subject import Place, Subject, events_of
 from tidemark.lake import names
 from tidemark.lake.filters import unset
-from tidemark.lake.lake import Lake, with_columns
+from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import QUARANTINE, RAW
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import inputs, tasks
 from tidemark.normalization.derivation import decoding_of
 from tidemark.normalization.erased_keys import ErasedKeys, Erasure
+from tidemark.normalization.parts import messages_in
 from tidemark.queries.row_events import Identity
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.sources.model import Source
 from tidemark.tables.eras import names_of
-from tidemark.values.sealed_messages import SEALED, unsealed_messages
+from tidemark.values.sealed_messages import SEALED
 from tidemark.values.sealing import Keys
 
 
@@ -111,10 +112,9 @@ def _unread(lake: Lake, subject: Subject, keys: Keys | None) -> list[tuple[str, 
         for name in names_of(identity.era.segments)
     ]
     found: Counter[tuple[str, int]] = Counter()
-    fields = ("file", "place", "value", "object", SEALED)
-    scan = with_columns(quarantine, QUARANTINE).scan(row_filter=unset("object"), selected_fields=fields)
-    for sealed in scan.to_arrow_batch_reader():
-        rows = unsealed_messages(sealed, keys)
+    parts = inputs.quarantined(quarantine, unset("object"), lake.load(names.raw(subject.source)))
+    read_from, fields = lake.target(quarantine, QUARANTINE), ["file", "place", "value", SEALED]
+    for rows in (rows for part, _ in parts for rows in messages_in(part, read_from, keys, fields)):
         texts = rows.column("value")
         hit = pa.repeat(pa.scalar(value=False), rows.num_rows)
         for all_of in patterns:

@@ -87,7 +87,8 @@ QUARANTINE = pa.schema(
     ]
 )
 """``quarantine.<source>``: one row for each message that was set aside, with its bytes, the reason, and all that a
-decoder needs. ``object`` is the table whose candidate could not take the event; null if the message was not decoded."""
+decoder needs. ``object`` is the table whose candidate could not take the event; null if the message was not decoded.
+``detail`` is null where the row has no bytes any more (``retention: quarantine_days``)."""
 
 
 class RowKind(StrEnum):

@@ -149,6 +149,8 @@ class Tally(msgspec.Struct):
     """Messages."""
     quarantined: int = 0
     """Messages."""
+    without_bytes: int = 0
+    """Messages among these that could not be tried again."""
     contents: list[tuple[Content, int]] = []
     """Change events."""
     shapes: list[tuple[TableId, str, str]] = []

@@ -192,6 +192,13 @@ class Decoder:
         self._tally.landed += count
         self._tally.decoded += count
 
+    def leave(self, bare: pa.RecordBatch) -> None:
+        """Leave messages of one reason in quarantine as they are: their bytes are gone."""
+        self._set_aside((self._batch, bare.column("reason")[0].as_py(), None), bare)
+        self._tally.landed += bare.num_rows
+        self._tally.quarantined += bare.num_rows
+        self._tally.without_bytes += bare.num_rows
+
     def add_logs(self, logs: Iterable[str]) -> None:
         """Note the orders that messages were dumped in, two at most: all that matters is whether there are several."""
         self._tally.logs = sorted({*self._tally.logs, *logs})[:2]

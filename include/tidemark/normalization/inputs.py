@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from pyiceberg.expressions import BooleanExpression
+import msgspec
+from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
@@ -13,11 +15,12 @@ from tidemark.errors import ConfigurationError
 from tidemark.events import Message
 from tidemark.formats import Known, gather, informed, resolve
 from tidemark.lake.data_files import ROW_GROUP_BYTES, Target
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import among, equals, unset
 from tidemark.lake.log_schemas import RowKind
 from tidemark.normalization import tasks
 from tidemark.normalization.decoding import metadata_of
-from tidemark.normalization.tasks import Done, RawPart
+from tidemark.normalization.parts import DETAIL, RawPart
+from tidemark.normalization.tasks import Done
 from tidemark.sources.model import Source
 from tidemark.spark import spread
 from tidemark.values.sealing import known_keys, unsealed_statement
@@ -40,6 +43,18 @@ def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
         for group in range(groups):
             last = group + 1 if group + 1 < groups else None
             yield RawPart(path=path, batch=int(file.partition[0]), first=group, last=last), size
+
+
+def quarantined(quarantine: Table, where: BooleanExpression, raw: Table) -> Iterator[spread.Part]:
+    """Yield the row groups of messages in quarantine, as ``parts``; with the files of ``raw`` that have lost bytes."""
+    bare = {part.path: part.batch for part, _ in parts(quarantine, And(where, unset(DETAIL)))}
+    files: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    if bare:
+        for part, size in parts(raw, among("batch", set(bare.values()))):
+            files[part.batch][part.path] += size
+    for part, size in parts(quarantine, where):
+        own = files[part.batch] if part.path in bare else {}
+        yield msgspec.structs.replace(part, raw=tuple(own)), size + sum(own.values())
 
 
 def run(parts: Sequence[spread.Part], work: Callable[[bytes], bytes]) -> list[Done]:

@@ -6,7 +6,7 @@ object (``Done``): what it wrote and counted. It writes its rows to Parquet file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from types import MappingProxyType
@@ -31,12 +31,13 @@ from tidemark.normalization.erased_keys import Decode, ErasedKeys, Noting
 from tidemark.normalization.file_times import FileTimes, TimesNoted
 from tidemark.normalization.members_seen import MembersSeen, UnknownMember
 from tidemark.normalization.new_logs import NewLogs, ranked
+from tidemark.normalization.parts import MESSAGES, RawPart, messages_in, parted
 from tidemark.normalization.protection import Protection
 from tidemark.normalization.raised_limits import with_raised_limit
 from tidemark.normalization.spans import logs_of
 from tidemark.normalization.transaction_tracker import READ, READ_OF_CONTROLS, Tracker, TransactionsSeen
 from tidemark.values.declared_types import DeclaredEncodings
-from tidemark.values.sealed_messages import SEALED, unsealed_messages
+from tidemark.values.sealed_messages import SEALED
 from tidemark.values.sealing import Keys
 
 
@@ -115,18 +116,6 @@ class KnownTransactions:
     landed: Landed = field(default_factory=Landed)
 
 
-class RawPart(msgspec.Struct, frozen=True, kw_only=True):
-    """Some row groups of one data file of ``raw``."""
-
-    path: str
-    """In the file system of its table."""
-    batch: int
-    first: int
-    """Row groups ``[first, last)``."""
-    last: int | None
-    """None: all that follow."""
-
-
 def telling(work: Callable[..., bytes]) -> Callable[..., bytes]:
     """Return a task that reports a missing key to the driver: of an error on a worker, Spark keeps only the text."""
 
@@ -169,7 +158,7 @@ def normalize(
     """Decode the messages in parts of ``raw``, write their rows, and return what was written and counted.
 
     Args:
-        task: the parts (``list[RawPart]``, JSON).
+        task: the parts (``list[RawPart]``, JSON), of ``raw`` or of the quarantine.
         decoding: how the messages are decoded.
         raw: the place that the parts are read from.
         outputs: where rows are written.
@@ -201,7 +190,10 @@ def normalize(
             put_aside = partial(_put_aside, set_aside, part.batch, protection)
             decoders[part.batch] = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
         for messages in messages_in(part, raw, decoding.keys):
-            kept = _feed(decoders[part.batch], messages, decoding)
+            readable, bare = parted(messages)
+            if bare.num_rows:
+                decoders[part.batch].leave(bare)
+            kept = _feed(decoders[part.batch], readable, decoding)
             members.add(batch, kept)
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     if protection is not None:
@@ -263,7 +255,7 @@ def look(task: bytes, *, log: Target, begin: Callable[[], Tracker]) -> bytes:
     for part in msgspec.json.decode(task, type=list[LogPart]):
         with pq.ParquetFile(log.filesystem.open_input_file(part.path)) as file:
             columns = READ_OF_CONTROLS if part.table is None else READ
-            for rows in file.iter_batches(_MESSAGES, columns=list(columns)):
+            for rows in file.iter_batches(MESSAGES, columns=list(columns)):
                 if part.table is None:
                     tracker.controls(part.batch, rows)
                 else:
@@ -276,22 +268,3 @@ def _put_aside(
 ) -> None:
     """Write quarantined messages, which stay in the batch that they landed with."""
     writer.write((batch, *partition[1:]), rows if protection is None else protection.set_aside(rows))
-
-
-def messages_in(
-    part: RawPart, raw: Target, keys: Keys | None = None, columns: list[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of a part, decrypted.
-
-    Raises:
-        ConfigurationError: a key is missing that messages are encrypted with.
-    """
-    with pq.ParquetFile(raw.filesystem.open_input_file(part.path)) as file:
-        groups = range(part.first, file.num_row_groups if part.last is None else part.last)
-        for rows in file.iter_batches(_MESSAGES, row_groups=list(groups), columns=columns):
-            yield unsealed_messages(rows, keys)
-
-
-_MESSAGES = 40_000
-"""Messages that are decoded together: a row group of ``raw``, if messages have the usual size. Arrow is called once for
-each table among them. With 20 tables, a message takes a tenth longer if only 10,000 are decoded together."""

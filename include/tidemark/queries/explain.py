@@ -217,12 +217,12 @@ def _with_kept_back_marked(lake: Lake, table: Table, steps: Sequence[Step], publ
     return [old if old.position in published else new for old, new in zip(steps, marked, strict=True)]
 
 
-def _marked(step: Step, reason: str, detail: str) -> Step:
+def _marked(step: Step, reason: str, detail: str | None) -> Step:
     """Return the step as compact took it, which set the event aside for a reason, or did not.
 
     A row that fails a check leaves its old key, and the table, unless the check keeps the last good row.
     """
-    why = f"{reason}: {detail}"
+    why = f"{reason}: {detail}" if detail else reason  # the detail may be past its time
     by_check = reason in {reasons.CHECK_FAILED, reasons.CHECK_FAILED_KEPT_GOOD}
     if not reason or step.aside or (by_check and step.moved_to is not None):
         return step

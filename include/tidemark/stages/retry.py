@@ -1,9 +1,10 @@
 """Retry: quarantined messages again, after a fix of the decoder, of an option, of a key or a type.
 
 What normalize set aside is decoded again from the bytes that quarantine keeps, with the same origin, so an event gets
-the position that it would have had. Events that decode now are appended to the change log, in a new batch for each
-batch that the messages landed with. Messages that still do not decode stay, with their new reason. What compact set
-aside has its events in the change log already: its tables are requested to be built again from there.
+the position that it would have had. Bytes that quarantine does not keep any more are read from ``raw``; if they are
+nowhere, the message stays. Events that decode now are appended to the change log, in a new batch for each batch that
+the messages landed with. Messages that still do not decode stay, with their new reason. What compact set aside has its
+events in the change log already: its tables are requested to be built again from there.
 
 The quarantine without the decoded messages is prepared on a branch, and moves there once the change log has them. The
 next normalize, compact or retry so finishes or undoes a retry that was killed.
@@ -54,7 +55,15 @@ def run(source: Source, reason: str | None = None) -> StageReport:
         ledger.request_rebuild(objects)
         counts.update(rebuilds=len(objects), **_decode_again(lake, ledger, source, quarantine, reason))
     log.info("retried", source=source.source, **counts)
-    return StageReport(stage="retry", source=source.source, summary=dict(counts))
+    bare = counts["without_bytes"]
+    remarks = (_WITHOUT_BYTES.format(bare, source.source),) if bare else ()
+    return StageReport(stage="retry", source=source.source, summary=dict(counts), remarks=remarks)
+
+
+_WITHOUT_BYTES = (
+    "{} messages of {} stay in quarantine untried: neither it nor raw has their bytes any more (`retention`). Have the "
+    "source deliver their rows again, in a new file"
+)
 
 
 def _set_aside_by_compact(quarantine: Table, reason: str | None) -> set[str]:
@@ -69,10 +78,10 @@ def _decode_again(
     if reason:
         where = And(where, equals("reason", reason))
     read_from = lake.target(quarantine, QUARANTINE, plain=VARIED)
-    messages = Messages(parts=list(inputs.parts(quarantine, where)), read_from=read_from)
+    raw, changelog = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))
+    messages = Messages(parts=list(inputs.quarantined(quarantine, where, raw)), read_from=read_from)
     if not messages.parts:
         return {}
-    raw, changelog = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))
     done = int(marker(changelog, "batch") or 0)
     if int(marker(raw, "batch") or 0) > done:
         raise RetriableLakeError(
@@ -88,6 +97,8 @@ def _decode_again(
     rows = [_row(batch, landed, found[batch]) for landed, batch in batches.items()]
     counts = {"decoded": sum(row.decoded for row in rows), "control": sum(row.control for row in rows)}
     taken = sum(counts.values())
+    if bare := sum(tally.without_bytes for tallies in found.values() for tally in tallies):
+        counts["without_bytes"] = bare
     tried = sum(tally.landed for tallies in found.values() for tally in tallies)
     if not taken:
         lake.append_files(quarantine, derived.set_aside, {}, instead_of=where)  # perhaps with other reasons
