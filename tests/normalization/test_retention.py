@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,11 @@ from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.retention import drop_events, drop_up_to, gone_up_to
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import BatchRow, CutRow, TransactionRow
+from tidemark.ledger.transactions import OPEN, WHOLE
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
+from tidemark.stages import maintain
 
 
 def _deliver(landing: Path, day: int, table: str | None = "orders") -> None:
@@ -72,6 +75,19 @@ def test_events_past_their_time_are_decoded_again_with_those_of_retries(lake: La
             run_stage("normalize", source, datetime(2026, 1, first, tzinfo=UTC), reprocess=True)
     assert run_stage("normalize", source, reprocess=True).summary["reprocessed"] == 3
     assert _ids(lake, "expired") == ["1", "2", "3"]
+
+
+def test_events_of_a_transaction_that_only_a_killed_run_saw_closed_stay(lake: Lake) -> None:
+    """The ledger has its rows for a batch that the change log has not; the next run may find the transaction open."""
+    fields = {"source": "closing", "format": "canal_json", "landing": "x", "retention": {"changelog_days": 400}}
+    source, ledger = Source.model_validate(fields), Ledger(lake, "closing")
+    ledger.replace(BatchRow, [BatchRow(batch=1, landed=1, decoded=1, control=0, quarantined=0, events=1)])
+    ledger.replace(CutRow, [CutRow(cut=1, state="published", batch=1)])
+    states = {1: OPEN, 2: WHOLE}
+    rows = [TransactionRow(batch=at, id="t", state=each, since=1, events=1, seen="{}") for at, each in states.items()]
+    ledger.replace(TransactionRow, rows)
+    later = datetime.now(UTC) + timedelta(days=500)
+    assert [maintain._past_events(ledger, source, 1, later, decoded) for decoded in states] == [0, 1]
 
 
 def test_what_retention_keeps_is_strict() -> None:

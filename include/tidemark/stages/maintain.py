@@ -119,14 +119,15 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
     young = now - timedelta(days=kept.keep_days)
     dead = now - timedelta(days=kept.tombstone_days)
     oldest = cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young)
+    decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     expires = retained.changelog_days is not None and idle
     return _Horizons(
         cut=oldest,
         snapshots=young,
         orphans=now - timedelta(days=kept.orphan_days),
         tombstones=_last_before(ledger, dead),
-        messages=_past_messages(lake, ledger, source, now),
-        events=_past_events(ledger, source, oldest, now) if expires else 0,
+        messages=_past_messages(ledger, source, now, decoded),
+        events=_past_events(ledger, source, oldest, now, decoded) if expires else 0,
         settled=_settled(lake, ledger, source) if expires else frozenset(),
         quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
         if retained.quarantine_days is not None
@@ -134,10 +135,13 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
     )
 
 
-def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime) -> int:
-    """Return the last batch whose events may go: no cut that is kept, and no open transaction, goes on from it."""
+def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime, decoded: int) -> int:
+    """Return the last batch whose events may go: no cut that is kept, and no open transaction, goes on from it.
+
+    ``decoded`` is the last batch of the change log: of later ones, the ledger may have what a killed run left.
+    """
     kept = [row.batch for row in ledger.cuts() if row.cut == oldest]
-    known = transactions.as_of(ledger.transactions())
+    known = transactions.states(ledger, decoded)
     waiting = [row.since - 1 for row in known.values() if row.state == transactions.OPEN]
     again = [batch - 1 for batch in ledger.reprocessing()]
     past = _last_before(ledger, now - timedelta(days=source.retention.changelog_days or 0))
@@ -165,12 +169,11 @@ def _last_before(ledger: Ledger, time: datetime) -> int:
     return max((row.batch for row in ledger.batches() if row.written_at and row.written_at < time), default=0)
 
 
-def _past_messages(lake: Lake, ledger: Ledger, source: Source, now: datetime) -> int:
+def _past_messages(ledger: Ledger, source: Source, now: datetime, decoded: int) -> int:
     """Return the last batch whose messages may go: the change log has it, and nothing up to it is decoded again."""
     days = source.retention.raw_days
     if days is None:
         return 0
-    decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     again = [batch - 1 for batch in ledger.reprocessing()]
     return min([_last_before(ledger, now - timedelta(days=days)), decoded, *again])
 
