@@ -82,6 +82,23 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("mysql", "TRUNCATE t", [Truncate(T)]),
     ("mysql", "/* nightly */ truncate table s.t", [Truncate(ST)]),
     ("mysql", "CREATE OR REPLACE TABLE t (id int)", [DropTable(T)]),
+    # MariaDB: settings for one statement
+    (
+        "mysql",
+        "SET STATEMENT max_statement_time=60 FOR ALTER TABLE t RENAME COLUMN a TO b",
+        [RenameColumn(T, "a", "b")],
+    ),
+    ("mysql", "/* x */ set statement a='FOR b', c=(SELECT 1 FOR UPDATE) FOR TRUNCATE t", [Truncate(T)]),
+    ("mysql", "SET STATEMENT a=1 FOR RENAME TABLE t TO u", [RenameTable(T, Name(("u",)))]),
+    ("mysql", "SET STATEMENT a=1 FOR SET STATEMENT b=2 FOR DROP TABLE t", [DropTable(T)]),
+    ("mysql", "SET STATEMENT a=1 FOR SELECT 1", []),
+    ("mysql", "SET @a = 'SET STATEMENT a=1 FOR DROP TABLE t', @b = 2", []),
+    ("mysql", "SET STATEMENT a=1", [Unparsed(None, "settings for a statement that is not found")]),
+    (
+        "mysql",
+        "DROP TABLE t; SET STATEMENT a=1 FOR DROP TABLE u",
+        [DropTable(T), Unparsed(None, "settings for a statement that is not found")],
+    ),
     # what changes no table
     ("mysql", "ALTER TABLE t ADD INDEX date (a), ADD KEY int (b), ADD UNIQUE KEY u (c), DROP PRIMARY KEY", []),
     (

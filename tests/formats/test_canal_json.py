@@ -306,3 +306,11 @@ def test_vectors_of_tidb_are_text_and_those_of_mysql_bytes(producer: str, type_:
     )
     assert json.loads(event.after) == {"id": "1", "v": "[1,-2.5,3e-07]"}
     assert (event.shape.columns[1].type, event.shape.columns[1].encoding) == expected
+
+
+def test_the_statement_behind_settings_counts() -> None:
+    """MariaDB's settings for one statement hide neither its change of rows nor its TRUNCATE."""
+    with pytest.raises(IncompleteMessageError, match="DELETE"):
+        decode(rows("QUERY", data=None, sql="SET STATEMENT max_statement_time=60 FOR DELETE FROM orders"))
+    truncation = decode(rows("DDL", isDdl=True, sql="SET STATEMENT max_statement_time=60 FOR TRUNCATE orders"))[1]
+    assert truncation.operation is Operation.TRUNCATE

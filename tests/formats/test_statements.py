@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from tidemark.formats._mysql import truncates
 from tidemark.formats._statements import row_change
 
 
@@ -18,10 +21,15 @@ from tidemark.formats._statements import row_change
         ("LOAD DATA INFILE 'x' INTO TABLE t", "LOAD"), ("load xml local infile 'x' into table t", "LOAD"),
         ("WITH c AS (SELECT 1) UPDATE t JOIN c SET a = 1", "UPDATE"),
         ("with recursive c as (select 1), d as (select 2)\ndelete from t", "DELETE"),
+        ("SET STATEMENT max_statement_time=60 FOR DELETE FROM t WHERE id = 1", "DELETE"),
+        ("set/**/statement a='FOR b', c=(SELECT 1 FOR UPDATE), d=`for`, e=@for /* FOR */ -- FOR\nFOR\tupdate t",
+         "UPDATE"),
+        ("; SET STATEMENT a=1 FOR WITH c AS (SELECT 1) DELETE FROM t", "DELETE"),
+        ("/*T![x] DELETE FROM t */", "DELETE"),
     ],
 )  # fmt: skip
 def test_statements_that_change_rows(statement: str, verb: str) -> None:
-    """Blanks and comments may stand before the verb."""
+    """Blanks, comments and settings for the statement may stand before the verb."""
     assert row_change(statement) == verb
 
 
@@ -32,8 +40,32 @@ def test_statements_that_change_rows(statement: str, verb: str) -> None:
         "XA END X'31'", "USE shop", "ANALYZE TABLE t", "GRANT UPDATE ON t TO u", "/* UPDATE t */ COMMIT", "UPDATES",
         "CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW DELETE FROM u", "ALTER TABLE t ADD c int", "-- UPDATE t",
         "TRUNCATE t", "# INSERT INTO t", "LOAD INDEX INTO CACHE t", "WITH c AS (SELECT 1) SELECT * FROM c", "/* DELETE",
+        "SET STATEMENT a=1 FOR SELECT 1", "SET STATEMENT a='FOR DELETE FROM t'", "SET STATEMENT a=(1 FOR DELETE FROM t",
+        "SET PASSWORD FOR DELETE = 'x'", "SET STATEMENT", "SET STATEMENT a='", "SET STATEMENT a=/*",
     ],
 )  # fmt: skip
 def test_other_statements(statement: str | None) -> None:
     """A verb inside a comment, a name, a text or another statement does not count."""
     assert row_change(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "truncated"),
+    [
+        ("TRUNCATE t", True), ("-- a\n/* b */ truncate table t", True),
+        ("SET STATEMENT a=1 FOR TRUNCATE TABLE t", True),
+        ("SET STATEMENT a='FOR TRUNCATE t' FOR SELECT 1", False), ("ALTER TABLE t TRUNCATE PARTITION p", False),
+        ("TRUNCATED", False), ("", False),
+    ],
+)  # fmt: skip
+def test_statements_that_truncate(statement: str, *, truncated: bool) -> None:
+    """Settings for the statement may stand before TRUNCATE."""
+    assert truncates(statement) is truncated
+
+
+@pytest.mark.parametrize("piece", ["SET STATEMENT a=1 FOR ", "SET STATEMENT ", "a='", "/*", "(", "a=`", "-- ", '"\\'])
+def test_hostile_settings_cost_little(piece: str) -> None:
+    """The text is read once, whatever it repeats."""
+    started = time.process_time()
+    row_change("SET STATEMENT " + piece * (65_536 // len(piece)))
+    assert time.process_time() - started < 1

@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tidemark.ddl.alter_table import Clause
 from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
 from tidemark.ddl.words import UnreadableError, Words, split, words_of
+from tidemark.formats._statements import executed
 
 MAX_LENGTH = 65_536
 """Most characters of a statement that is read."""
@@ -44,7 +45,7 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
     if _hides(statement):
         return (Unparsed(None, "a part of the statement stands in an executable comment"),)
     try:
-        tokens = words_of(statement, dialect)
+        tokens = words_of(executed(statement) if dialect == "mysql" else statement, dialect)
     except SqlglotError:
         return (Unparsed(None, "a quotation mark or a comment is not closed"),)
     return tuple(
@@ -117,6 +118,8 @@ class StatementReader(Words):
             yield from self._rename_tables()
         elif word == "CREATE" and self.takes("OR") and self.takes("REPLACE") and self.takes("TABLE"):
             yield DropTable(self.name())
+        elif word == "SET" and self.dialect == "mysql" and self.takes("STATEMENT"):
+            raise UnreadableError("settings for a statement that is not found")
         elif word and word not in _HARMLESS_STATEMENTS:
             raise UnreadableError(f"a statement that begins with {word[:40]!r}")
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
+from tidemark.formats._statements import executed
 from tidemark.values import bounds
 
 _TYPE = re.compile(r"\s*(?:national\s+)?([a-z][a-z0-9_]*)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
@@ -80,8 +81,8 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
 
 def truncates(statement: str) -> bool:
-    """Return whether a statement begins with TRUNCATE, after any comments."""
-    return _TRUNCATE.match(statement) is not None
+    """Return whether a statement begins with TRUNCATE, after any comments and settings."""
+    return _TRUNCATE.match(executed(statement)) is not None
 
 
 @functools.lru_cache(maxsize=64)

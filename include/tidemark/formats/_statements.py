@@ -12,8 +12,19 @@ from tidemark.errors import IncompleteMessageError
 
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "UPSERT"})
 
-_BEFORE = re.compile(r"(?:[\s(;]|/\*M?!\d*|/\*.*?\*/|--(?=\s|$)[^\n]*|#[^\n]*)+", re.DOTALL)
+_BLANK = r"(?:\s|/\*.*?\*/|--(?=\s|$)[^\n]*|#[^\n]*)"
+
+_BEFORE = re.compile(rf"(?:[(;]|/\*M?!\d*|/\*T!(?:\[[^\]]*\])?|{_BLANK})+", re.DOTALL)
 """Blanks, comments and brackets. What stands in an executable comment (``/*!50001 ... */``) is a statement."""
+
+_SETTINGS = re.compile(rf"(?:;|{_BLANK})*+SET{_BLANK}++STATEMENT\b", re.DOTALL | re.IGNORECASE)
+
+_PIECES = re.compile(
+    r"""'(?:[^'\\]|\\.?)*+'?|"(?:[^"\\]|\\.?)*+"?|`[^`]*+`?|/\*(?:.*?\*/|.*+)|--(?=\s|$)[^\n]*+|\#[^\n]*+|
+    [()]|[\w$@.]++""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Texts, names, comments, brackets and words. What is not closed goes to the end."""
 
 _WORDS = re.compile(r"([A-Za-z]+)(?:\s+([A-Za-z]+))?")
 
@@ -21,10 +32,30 @@ _AFTER_COMMON_TABLES = re.compile(r"\)\s*(INSERT|UPDATE|DELETE|REPLACE|MERGE)\b"
 """``WITH name AS (SELECT ...) UPDATE ...``."""
 
 
+def executed(statement: str) -> str:
+    """Return what stands behind the settings of MariaDB's ``SET STATEMENT name = value, ... FOR``.
+
+    Any other statement is returned as it is, also one with such settings and no FOR.
+    """
+    at = 0
+    while settings := _SETTINGS.match(statement, at):
+        depth, ends = 0, None
+        for piece in _PIECES.finditer(statement, settings.end()):
+            depth += (piece[0] == "(") - (piece[0] == ")")
+            if depth == 0 and piece[0].upper() == "FOR":
+                ends = piece.end()
+                break
+        if ends is None:
+            break
+        at = ends
+    return statement[at:]
+
+
 def row_change(statement: str | None) -> str | None:
     """Return the verb of a statement that changes rows (``UPDATE``), in capitals; None for any other statement."""
     if not statement:
         return None
+    statement = executed(statement)
     before = _BEFORE.match(statement)
     words = _WORDS.match(statement, before.end() if before else 0)
     if words is None:
