@@ -82,6 +82,38 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("mysql", "TRUNCATE t", [Truncate(T)]),
     ("mysql", "/* nightly */ truncate table s.t", [Truncate(ST)]),
     ("mysql", "CREATE OR REPLACE TABLE t (id int)", [DropTable(T)]),
+    # MariaDB: how long to wait for locks, partitions that become tables
+    (
+        "mysql",
+        "ALTER TABLE t WAIT 5 RENAME COLUMN a TO b, DROP COLUMN d",
+        [RenameColumn(T, "a", "b"), DropColumn(T, "d")],
+    ),
+    (
+        "mysql",
+        "ALTER TABLE IF EXISTS s.t NOWAIT DROP a, ADD wait int",
+        [DropColumn(ST, "a"), AddColumn(ST, "wait", "int", None)],
+    ),
+    ("mysql", "ALTER TABLE wait WAIT 5", []),
+    ("mysql", "ALTER TABLE t FORCE, WAIT 5 DROP a", [Unparsed(T, "a clause that begins with 'WAIT'")]),
+    (
+        "mysql",
+        "RENAME TABLE t WAIT 5 TO u, s.t NOWAIT TO s.u",
+        [RenameTable(T, Name(("u",))), RenameTable(ST, Name(("s", "u")))],
+    ),
+    ("mysql", "DROP TABLE t WAIT 5", [DropTable(T)]),
+    ("mysql", "TRUNCATE TABLE t NOWAIT", [Truncate(T)]),
+    (
+        "mysql",
+        "ALTER TABLE t CONVERT PARTITION p0 TO TABLE x",
+        [Unparsed(T, "rows of a partition went or came, and no event shows them")],
+    ),
+    (
+        "mysql",
+        "ALTER TABLE t CONVERT TABLE x TO PARTITION p0 VALUES LESS THAN (5), DROP a",
+        [Unparsed(T, "rows of a partition went or came, and no event shows them"), DropColumn(T, "a")],
+    ),
+    ("mysql", "ALTER TABLE t ADD SYSTEM VERSIONING, ADD system int", [AddColumn(T, "system", "int", None)]),
+    ("mysql", "ALTER OFFLINE TABLE t DROP a", [DropColumn(T, "a")]),
     # MariaDB: settings for one statement
     (
         "mysql",
@@ -171,6 +203,11 @@ READ: list[tuple[str, str, list[Change]]] = [
         "tsql",
         "ALTER TABLE t ADD a int NOT NULL DEFAULT 1, b date, CONSTRAINT c CHECK (a > 0)",
         [AddColumn(T, "a", "int", "1"), AddColumn(T, "b", "date", None)],
+    ),
+    (
+        "tsql",
+        "ALTER TABLE t WITH NOCHECK ADD a int, b date",
+        [AddColumn(T, "a", "int", None), AddColumn(T, "b", "date", None)],
     ),
     ("tsql", "ALTER TABLE t DROP CONSTRAINT c, d, COLUMN a, b", [DropColumn(T, "a"), DropColumn(T, "b")]),
     # what is not understood is named

@@ -45,7 +45,6 @@ _HARMLESS_CLAUSES = frozenset(
         "COMMENT",
         "COMPRESS",
         "COMPRESSION",
-        "CONVERT",
         "DEFAULT",
         "DELAY_KEY_WRITE",
         "DISABLE",
@@ -89,7 +88,6 @@ _HARMLESS_CLAUSES = frozenset(
         "STORAGE",
         "TABLESPACE",
         "VALIDATE",
-        "WAIT",
         "WITH",
         "WITHOUT",
     ]
@@ -126,11 +124,14 @@ class Clause(Words):
             yield from self._alter_column()
         elif word == "SET":
             yield from self._set()
+        elif word == "CONVERT":
+            if not self.takes("TO"):
+                raise UnreadableError("rows of a partition went or came, and no event shows them")
         elif word and word not in _HARMLESS_CLAUSES:
             raise UnreadableError(f"a clause that begins with {word[:40]!r}")
 
     def _add(self) -> Iterator[Change]:
-        if self.word() == "PARTITION" or self._is_no_column():
+        if self.word() == "PARTITION" or self._is_no_column() or self._follow("SYSTEM", "VERSIONING"):
             yield from self._primary_key()
             return
         self.takes("COLUMN")
@@ -143,9 +144,12 @@ class Clause(Words):
         """Return whether an index or a constraint follows. MySQL demands that columns of such names are quoted."""
         if self.dialect == "mysql" and self.word() in _NO_COLUMN_OF_MYSQL:
             return True
+        return self._follow("PERIOD", "FOR") or self.word() in _NO_COLUMN
+
+    def _follow(self, word: str, second: str) -> bool:
+        """Return whether two words are next."""
         following = self.tokens[self.at + 1 : self.at + 2]
-        period = self.word() == "PERIOD" and bool(following) and following[0].text.upper() == "FOR"
-        return period or self.word() in _NO_COLUMN
+        return self.word() == word and bool(following) and following[0].text.upper() == second
 
     def _primary_key(self) -> Iterator[Change]:
         """Yield the primary key that an ADD adds; nothing for any other constraint or index, or one without columns."""

@@ -148,6 +148,7 @@ class StatementReader(Words):
         while more:
             self.exists()
             old = self.name()
+            self._waits()
             if not self.takes("TO"):
                 raise UnreadableError("a RENAME without TO", old)
             yield RenameTable(old, self.name())
@@ -155,7 +156,7 @@ class StatementReader(Words):
         self.ends()
 
     def _alter(self) -> Iterator[Change]:
-        while self.word() in {"ONLINE", "IGNORE", "FOREIGN"}:
+        while self.word() in {"ONLINE", "OFFLINE", "IGNORE", "FOREIGN"}:
             self.at += 1
         if not self.takes("TABLE"):
             return
@@ -163,11 +164,19 @@ class StatementReader(Words):
         self.takes("ONLY")
         table = self.name()
         self.takes_kind(TokenType.STAR)
+        self._waits()
+        if self.dialect == "tsql" and self.takes("WITH"):
+            self.at += 1  # CHECK or NOCHECK
         clauses = split(self.tokens[self.at :], TokenType.COMMA)
         actions = _of_one_action(clauses) if self.dialect == "tsql" else clauses
         changes = [change for tokens in actions for change in Clause(tokens, self.dialect, table).read()]
         # All clauses are of the table as it was called before, wherever among them it gets another name.
         yield from sorted(changes, key=lambda change: isinstance(change, RenameTable))
+
+    def _waits(self) -> None:
+        """Skip how long MariaDB waits for the table's lock."""
+        if self.dialect == "mysql" and not self.takes("NOWAIT"):
+            self.at += 2 * (self.word() == "WAIT")
 
 
 def _of_one_action(clauses: Iterator[Sequence[Token]]) -> Iterator[Sequence[Token]]:
