@@ -29,6 +29,8 @@ T = Name(("t",))
 ST = Name(("s", "t"))
 PAIR = Name(("S", "T"))
 
+BLOCK = Unparsed(None, "a block of statements, of which it is not known what ran")
+
 
 def _not_known(name: str, kind: str, shown: str) -> AddColumn:
     """Return a column with a default that is no constant."""
@@ -152,6 +154,32 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("mysql", "CREATE TABLE t AS SELECT 1 AS drop_me", []),
     ("mysql", "create index i on t (a)", []),
     ("mysql", "GRANT ALTER, DROP ON s.* TO x", []),
+    # the body of a routine runs when it is called, and then its statements are logged
+    ("mysql", "CREATE PROCEDURE p() BEGIN DELETE FROM x; TRUNCATE TABLE t; DROP TABLE u; END", []),
+    (
+        "mysql",
+        "CREATE DEFINER=`a`@`%` EVENT IF NOT EXISTS e ON SCHEDULE EVERY 1 DAY DO BEGIN SET @a = 1; TRUNCATE t; END",
+        [],
+    ),
+    ("mysql", "ALTER EVENT e DO BEGIN SET @a = 1; DROP TABLE t; END", []),
+    ("mysql", "CREATE TABLE event (a int); DROP TABLE t", [DropTable(T)]),
+    ("tsql", "CREATE OR ALTER PROC p AS SELECT 1; TRUNCATE TABLE t", []),
+    ("oracle", "CREATE OR REPLACE PACKAGE BODY p IS a NUMBER; BEGIN NULL; END;", []),
+    (
+        "postgres",
+        "CREATE FUNCTION f() RETURNS void AS $$ BEGIN DROP TABLE u; END $$ LANGUAGE plpgsql; DROP TABLE t",
+        [DropTable(T)],
+    ),
+    ("postgres", "CREATE PROCEDURE p() BEGIN ATOMIC DELETE FROM t; DELETE FROM u; END", []),
+    # of a block, not all may have run
+    ("mysql", "BEGIN NOT ATOMIC IF 0 THEN DROP TABLE t; END IF; DROP TABLE u; END", [BLOCK]),
+    ("mysql", "IF 0 THEN DROP TABLE t; DROP TABLE u; END IF", [BLOCK]),
+    ("oracle", "BEGIN EXECUTE IMMEDIATE 'DROP TABLE t'; END;", [BLOCK]),
+    ("oracle", "DECLARE a NUMBER; BEGIN EXECUTE IMMEDIATE 'DROP TABLE t'; END;", [BLOCK]),
+    ("tsql", "IF 1 = 0 BEGIN SELECT 1; DROP TABLE t END", [BLOCK]),
+    ("tsql", "BEGIN TRAN; DROP TABLE t; COMMIT", [DropTable(T)]),
+    ("postgres", "BEGIN; DROP TABLE t; COMMIT", [DropTable(T)]),
+    ("mysql", "ALTER TABLE t ADD begin date", [AddColumn(T, "begin", "date", None)]),
     # PostgreSQL: unquoted names are lower case
     (
         "postgres",

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tidemark.ddl.alter_table import Clause
 from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
-from tidemark.ddl.words import UnreadableError, Words, split, words_of
+from tidemark.ddl.words import QUOTED, UnreadableError, Words, split, words_of
 from tidemark.formats._statements import executed
 
 MAX_LENGTH = 65_536
@@ -48,9 +49,48 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
         tokens = words_of(executed(statement) if dialect == "mysql" else statement, dialect)
     except SqlglotError:
         return (Unparsed(None, "a quotation mark or a comment is not closed"),)
-    return tuple(
-        change for part in split(tokens, TokenType.SEMICOLON) for change in StatementReader(part, dialect).read()
-    )
+    return tuple(_changes(list(split(tokens, TokenType.SEMICOLON)), dialect))
+
+
+def _changes(parts: Sequence[Sequence[Token]], dialect: str) -> Iterator[Change]:
+    """Yield what the parts of a text between its semicolons do."""
+    ends = dialect != "postgres" and any(_word(part[0]) == "END" for part in parts)
+    for part in parts:
+        words = [_word(token) for token in part]
+        if _is_routine(words, dialect):
+            return  # The rest is its body. What that does is logged when it runs.
+        if ends or _opens_block(words, dialect):
+            yield Unparsed(None, "a block of statements, of which it is not known what ran")
+            return
+        yield from StatementReader(part, dialect).read()
+
+
+def _word(token: Token) -> str:
+    return "" if token.token_type in QUOTED else token.text.upper()
+
+
+def _is_routine(words: Sequence[str], dialect: str) -> bool:
+    """Return whether a statement defines a routine with a body of statements; in PostgreSQL most bodies are texts."""
+    if words[0] not in {"CREATE", "ALTER"} or (dialect == "postgres" and ("BEGIN", "ATOMIC") not in pairwise(words)):
+        return False
+    return next((word for word in words[1:_MOST_BEFORE] if word in _ROUTINES | _NO_ROUTINES), "") in _ROUTINES
+
+
+_MOST_BEFORE = 16
+"""Most words of a statement up to the one that says what it creates."""
+
+_ROUTINES = frozenset({"BODY", "EVENT", "FUNCTION", "PACKAGE", "PROC", "PROCEDURE", "TRIGGER"})
+
+_NO_ROUTINES = frozenset({"DATABASE", "INDEX", "SCHEMA", "SEQUENCE", "TABLE", "USER", "VIEW"})
+
+
+def _opens_block(words: Sequence[str], dialect: str) -> bool:
+    """Return whether a statement opens a block, and no transaction."""
+    begins = [place for place, word in enumerate(words[: None if dialect == "tsql" else 1]) if word == "BEGIN"]
+    return any(not _OF_TRANSACTIONS.issuperset(words[place + 1 : place + 2]) for place in begins)
+
+
+_OF_TRANSACTIONS = frozenset({"DISTRIBUTED", "ISOLATION", "READ", "TRAN", "TRANSACTION", "WORK"})
 
 
 def _hides(statement: str) -> bool:
