@@ -31,6 +31,11 @@ PAIR = Name(("S", "T"))
 
 BLOCK = Unparsed(None, "a block of statements, of which it is not known what ran")
 
+WITHIN = Unparsed(None, "another statement begins within it")
+CLAUSES = Unparsed(PAIR, "another clause begins within it")
+ALONG = Unparsed(None, "what was dropped along with it is not known")
+HIDDEN = Unparsed(None, "a part of the statement stands in an executable comment")
+
 
 def _not_known(name: str, kind: str, shown: str) -> AddColumn:
     """Return a column with a default that is no constant."""
@@ -130,7 +135,7 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("mysql", "SET STATEMENT a=1", [Unparsed(None, "settings for a statement that is not found")]),
     (
         "mysql",
-        "DROP TABLE t; SET STATEMENT a=1 FOR DROP TABLE u",
+        "DROP TABLE t; SET STATEMENT a=1 FOR TRUNCATE u",
         [DropTable(T), Unparsed(None, "settings for a statement that is not found")],
     ),
     # what changes no table
@@ -180,6 +185,36 @@ READ: list[tuple[str, str, list[Change]]] = [
     ("tsql", "BEGIN TRAN; DROP TABLE t; COMMIT", [DropTable(T)]),
     ("postgres", "BEGIN; DROP TABLE t; COMMIT", [DropTable(T)]),
     ("mysql", "ALTER TABLE t ADD begin date", [AddColumn(T, "begin", "date", None)]),
+    # a statement or a clause behind another one, without a sign between them
+    ("tsql", "SET NOCOUNT ON ALTER TABLE t DROP COLUMN a", [WITHIN]),
+    ("tsql", "ALTER TABLE t ADD a int ALTER TABLE t DROP COLUMN b, c", [WITHIN]),
+    ("tsql", "BEGIN TRAN DROP TABLE t COMMIT", [WITHIN]),
+    ("oracle", "AUDIT ALTER TABLE, DROP TABLE BY x", []),
+    ("postgres", "ALTER PUBLICATION p DROP TABLE t", []),
+    ("oracle", "ALTER TABLE s.t ADD a NUMBER DROP COLUMN b", [CLAUSES]),
+    ("oracle", "ALTER TABLE s.t NOLOGGING RENAME COLUMN a TO b", [CLAUSES]),
+    ("oracle", "ALTER TABLE s.t ADD CONSTRAINT c CHECK (a > 0) MODIFY (a NOT NULL)", [CLAUSES]),
+    ("oracle", "ALTER TABLE s.t DROP CONSTRAINT c DROP INDEX", []),
+    ("oracle", "ALTER TABLE s.t MODIFY PARTITION p ADD VALUES (5)", []),
+    # what is changed along with it is not known
+    ("oracle", "DROP USER u CASCADE", [ALONG]),
+    ("postgres", "DROP OWNED BY x", [ALONG]),
+    ("postgres", "DROP TYPE mood CASCADE", [ALONG]),
+    ("postgres", "DROP TYPE mood", []),
+    ("postgres", "ALTER SCHEMA a RENAME TO b", [Unparsed(None, "tables got the name of another schema")]),
+    ("tsql", "ALTER SCHEMA a TRANSFER b.t", [Unparsed(None, "tables got the name of another schema")]),
+    ("mysql", "ALTER SCHEMA a CHARACTER SET utf8mb4", []),
+    (
+        "postgres",
+        "ALTER TYPE mood RENAME VALUE 'sad' TO 'low'",
+        [Unparsed(None, "a label got another text, also in rows that are there")],
+    ),
+    # comments that TiDB or MySQL execute
+    ("mysql", "ALTER TABLE t ADD a int /*T![auto_rand] AUTO_RANDOM(5) */", [AddColumn(T, "a", "int", None)]),
+    ("mysql", "ALTER TABLE t /*T![x] DROP a, */ ADD b int", [HIDDEN]),
+    ("mysql", "/*T! DROP TABLE t */", [HIDDEN]),
+    ("mysql", "/*!50003DROP TABLE t */", [HIDDEN]),
+    ("mysql", "CREATE /*M!100108 OR REPLACE */ TABLE t (a int)", [HIDDEN]),
     # PostgreSQL: unquoted names are lower case
     (
         "postgres",
@@ -342,6 +377,8 @@ HOSTILE = {
     "clauses": "ALTER TABLE t " + "DROP a," * 9_000,
     "comments": "/*" * 30_000,
     "executable comments": "alter " + "/*!" * 20_000,
+    "comments of TiDB": "/*T!" * 16_000,
+    "routines": "CREATE x;" * 7_000,
     "words": "DROP TABLE " + "a." * 30_000,
     "statements": "DROP TABLE a;" * 5_000,
 }

@@ -21,78 +21,29 @@ from tidemark.ddl.changes import (
 from tidemark.ddl.constants import ConstantReader, UnknownValueError
 from tidemark.ddl.declaration import Declaration
 from tidemark.ddl.filled import NULL, filled, implicit
-from tidemark.ddl.words import QUOTED, UnreadableError, Words, closing, split
+from tidemark.ddl.words import QUOTED, UnreadableError, Words, closing, outside, split
 
 _NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "EXCLUDE", "FOREIGN", "PRIMARY", "SUPPLEMENTAL", "UNIQUE"})
 """Words that may follow ADD and DROP in the place of a column."""
 
 _NO_COLUMN_OF_MYSQL = frozenset({"FULLTEXT", "INDEX", "KEY", "SPATIAL"})
 
-_HARMLESS_CLAUSES = frozenset(
-    [
-        "ALGORITHM",
-        "ANALYZE",
-        "AUTO_INCREMENT",
-        "AVG_ROW_LENGTH",
-        "CACHE",
-        "CHARACTER",
-        "CHARSET",
-        "CHECK",
-        "CHECKSUM",
-        "CLUSTER",
-        "COALESCE",
-        "COLLATE",
-        "COMMENT",
-        "COMPRESS",
-        "COMPRESSION",
-        "DEFAULT",
-        "DELAY_KEY_WRITE",
-        "DISABLE",
-        "ENABLE",
-        "ENCRYPTION",
-        "ENGINE",
-        "FORCE",
-        "INMEMORY",
-        "KEY_BLOCK_SIZE",
-        "LOCK",
-        "LOGGING",
-        "MAX_ROWS",
-        "MERGE",
-        "MIN_ROWS",
-        "MONITORING",
-        "NO",
-        "NOCACHE",
-        "NOCOMPRESS",
-        "NOLOGGING",
-        "NOMONITORING",
-        "NOPARALLEL",
-        "OPTIMIZE",
-        "ORDER",
-        "OWNER",
-        "PACK_KEYS",
-        "PARALLEL",
-        "PARTITION",
-        "PCTFREE",
-        "REBUILD",
-        "REMOVE",
-        "REORGANIZE",
-        "REPAIR",
-        "REPLICA",
-        "RESET",
-        "ROW_FORMAT",
-        "SHRINK",
-        "SPLIT",
-        "STATS_AUTO_RECALC",
-        "STATS_PERSISTENT",
-        "STATS_SAMPLE_PAGES",
-        "STORAGE",
-        "TABLESPACE",
-        "VALIDATE",
-        "WITH",
-        "WITHOUT",
-    ]
-)
+_HARMLESS_CLAUSES = frozenset([
+    "ALGORITHM", "ANALYZE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CACHE", "CHARACTER", "CHARSET", "CHECK", "CHECKSUM",
+    "CLUSTER", "COALESCE", "COLLATE", "COMMENT", "COMPRESS", "COMPRESSION", "DEFAULT", "DELAY_KEY_WRITE", "DISABLE",
+    "ENABLE", "ENCRYPTION", "ENGINE", "FORCE", "INMEMORY", "KEY_BLOCK_SIZE", "LOCK", "LOGGING", "MAX_ROWS", "MERGE",
+    "MIN_ROWS", "MONITORING", "NO", "NOCACHE", "NOCOMPRESS", "NOLOGGING", "NOMONITORING", "NOPARALLEL", "OPTIMIZE",
+    "ORDER", "OWNER", "PACK_KEYS", "PARALLEL", "PARTITION", "PCTFREE", "REBUILD", "REMOVE", "REORGANIZE", "REPAIR",
+    "REPLICA", "RESET", "ROW_FORMAT", "SHRINK", "SPLIT", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
+    "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "VALIDATE", "WITH", "WITHOUT",
+])  # fmt: skip
 """First words of clauses of ALTER TABLE that change neither columns nor rows."""
+
+
+_ACTIONS = frozenset({"ADD", "DROP", "MODIFY", "RENAME"})
+
+_OF_ACTIONS = frozenset({"IDENTITY", "INDEX", "STORAGE", "SUBPARTITION", "VALUES"})
+"""Words of Oracle behind an ADD or a DROP that begins no clause."""
 
 
 class Clause(Words):
@@ -110,6 +61,7 @@ class Clause(Words):
             raise UnreadableError(str(error), self._table) from error
 
     def _clause(self) -> Iterator[Change]:
+        self._is_one()
         word = self.word()
         self.at += 1
         if word == "ADD":
@@ -129,6 +81,12 @@ class Clause(Words):
                 raise UnreadableError("rows of a partition went or came, and no event shows them")
         elif word and word not in _HARMLESS_CLAUSES:
             raise UnreadableError(f"a clause that begins with {word[:40]!r}")
+
+    def _is_one(self) -> None:
+        """Check that no other clause begins within this one: Oracle sets no commas between clauses."""
+        pairs = itertools.pairwise([*outside(self.tokens)[1:], ""]) if self.dialect == "oracle" else ()
+        if any(word in _ACTIONS and following not in _OF_ACTIONS for word, following in pairs):
+            raise UnreadableError("another clause begins within it")
 
     def _add(self) -> Iterator[Change]:
         if self.word() == "PARTITION" or self._is_no_column() or self._follow("SYSTEM", "VERSIONING"):

@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tidemark.ddl.alter_table import Clause
 from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
-from tidemark.ddl.words import QUOTED, UnreadableError, Words, split, words_of
+from tidemark.ddl.words import UnreadableError, Words, capitals, split, words_of
 from tidemark.formats._statements import executed
 
 MAX_LENGTH = 65_536
@@ -54,19 +54,15 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
 
 def _changes(parts: Sequence[Sequence[Token]], dialect: str) -> Iterator[Change]:
     """Yield what the parts of a text between its semicolons do."""
-    ends = dialect != "postgres" and any(_word(part[0]) == "END" for part in parts)
+    ends = dialect != "postgres" and any(capitals(part[0]) == "END" for part in parts)
     for part in parts:
-        words = [_word(token) for token in part]
+        words = [capitals(token) for token in part]
         if _is_routine(words, dialect):
             return  # The rest is its body. What that does is logged when it runs.
         if ends or _opens_block(words, dialect):
             yield Unparsed(None, "a block of statements, of which it is not known what ran")
             return
         yield from StatementReader(part, dialect).read()
-
-
-def _word(token: Token) -> str:
-    return "" if token.token_type in QUOTED else token.text.upper()
 
 
 def _is_routine(words: Sequence[str], dialect: str) -> bool:
@@ -94,15 +90,25 @@ _OF_TRANSACTIONS = frozenset({"DISTRIBUTED", "ISOLATION", "READ", "TRAN", "TRANS
 
 
 def _hides(statement: str) -> bool:
-    """Return whether a change stands in a comment that MySQL executes.
+    """Return whether a change stands in a comment that MySQL, MariaDB or TiDB executes.
 
-    The comments with which mysqldump switches keys off and on are not meant: they change nothing.
+    The comments with which mysqldump switches keys off and on are not meant: they change nothing. TiDB writes many of
+    its own words in comments, which change no columns.
     """
+    if any(_CHANGING_OF_TIDB.search(comment[0]) for comment in _COMMENTS_OF_TIDB.finditer(statement)):
+        return True
     executable = "/*!" in statement or "/*M!" in statement
     return executable and bool(_CHANGING.search(statement)) and not _KEYS_SWITCHED.fullmatch(statement)
 
 
-_CHANGING = re.compile(r"\b(?:alter|drop|rename|truncate)\b", re.IGNORECASE)
+_CHANGING = re.compile(
+    r"(?<![^\W\d])(?:alter|drop|rename|truncate)\b|\bor\s+replace\b(?:\s|\*/)*table\b", re.IGNORECASE
+)
+"""A version may stand right before the word: ``/*!50003DROP TABLE t */``."""
+
+_COMMENTS_OF_TIDB = re.compile(r"/\*T!.*?(?:\*/|\Z)", re.DOTALL)
+
+_CHANGING_OF_TIDB = re.compile(r"\b(?:add|alter|change|drop|modify|rename|truncate)\b", re.IGNORECASE)
 
 _KEYS_SWITCHED = re.compile(r"\s*/\*!\d+ alter table [^/]{1,300} (?:dis|en)able keys \*/;?\s*", re.IGNORECASE)
 
@@ -141,12 +147,20 @@ _HARMLESS_STATEMENTS = frozenset(
 """First words of statements that change no columns, and no rows without change events."""
 
 
+_NAMING = frozenset({"AUDIT", "EXPLAIN", "NOAUDIT"})
+"""First words of statements that name other statements, and do not run them."""
+
+_HOLDING = frozenset({"CLUSTER", "DOMAIN", "EXTENSION", "TABLESPACE", "TYPE", "USER"})
+"""What takes tables or columns with it when it is dropped with CASCADE or INCLUDING."""
+
+
 class StatementReader(Words):
     """A reader of one statement."""
 
     def changes(self) -> Iterator[Change]:
         """Yield what the statement does; see ``Words.changes``."""
         word = self.word()
+        self._is_one(word)
         self.at += 1
         if word == "ALTER":
             yield from self._alter()
@@ -163,9 +177,22 @@ class StatementReader(Words):
         elif word and word not in _HARMLESS_STATEMENTS:
             raise UnreadableError(f"a statement that begins with {word[:40]!r}")
 
+    def _is_one(self, first: str) -> None:
+        """Check that no other statement begins within this one: SQL Server needs no semicolons."""
+        if first in _NAMING or (first == "ALTER" and self.dialect != "tsql"):
+            return
+        if any(
+            word in {"ALTER", "DROP", "RENAME", "TRUNCATE"} and following == "TABLE"
+            for word, following in pairwise(map(capitals, self.tokens[1:]))
+        ):
+            raise UnreadableError("another statement begins within it")
+
     def _drop(self) -> Iterator[Change]:
         if self.word() in {"DATABASE", "SCHEMA"}:
             raise UnreadableError("all tables of a database were dropped; the published ones stay as they are")
+        with_more = not {"CASCADE", "INCLUDING"}.isdisjoint(map(capitals, self.tokens))
+        if self.word() == "OWNED" or (self.word() in _HOLDING and with_more):
+            raise UnreadableError("what was dropped along with it is not known")
         if not (self.takes("TABLE") or self.takes("TABLES")):
             return
         self.exists()
@@ -199,6 +226,7 @@ class StatementReader(Words):
         while self.word() in {"ONLINE", "OFFLINE", "IGNORE", "FOREIGN"}:
             self.at += 1
         if not self.takes("TABLE"):
+            self._of_many_tables()
             return
         self.exists()
         self.takes("ONLY")
@@ -212,6 +240,14 @@ class StatementReader(Words):
         changes = [change for tokens in actions for change in Clause(tokens, self.dialect, table).read()]
         # All clauses are of the table as it was called before, wherever among them it gets another name.
         yield from sorted(changes, key=lambda change: isinstance(change, RenameTable))
+
+    def _of_many_tables(self) -> None:
+        """Check that an ALTER of something else changes no tables with it."""
+        words = list(map(capitals, self.tokens[self.at :]))
+        if words[:1] == ["SCHEMA"] and not {"RENAME", "TRANSFER"}.isdisjoint(words):
+            raise UnreadableError("tables got the name of another schema")
+        if words[:1] == ["TYPE"] and ("RENAME", "VALUE") in pairwise(words):
+            raise UnreadableError("a label got another text, also in rows that are there")
 
     def _waits(self) -> None:
         """Skip how long MariaDB waits for the table's lock."""

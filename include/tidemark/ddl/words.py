@@ -131,6 +131,21 @@ def split(tokens: Sequence[Token], separator: TokenType) -> Iterator[Sequence[To
         yield tokens[start:]
 
 
+def outside(tokens: Sequence[Token]) -> list[str]:
+    """Return the words that stand in no brackets, in capitals; empty for quoted names and texts."""
+    found, depth = [], 0
+    for token in tokens:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth <= 0 and token.token_type is not TokenType.R_PAREN:
+            found.append(capitals(token))
+    return found
+
+
+def capitals(token: Token) -> str:
+    """Return a word in capitals; empty for a quoted name and for a text."""
+    return "" if token.token_type in QUOTED else token.text.upper()
+
+
 def closing(tokens: Sequence[Token]) -> int | None:
     """Return the index of the bracket that closes one opened before the first token; None if there is none."""
     depth = 1

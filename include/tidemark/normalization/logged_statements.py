@@ -7,7 +7,10 @@ import re
 from tidemark.events import SchemaChange, encode_position
 from tidemark.ledger.tally import LoggedStatement
 
-_CHANGING = re.compile(r"\b(?:alter|drop|rename|replace|truncate)\b", re.IGNORECASE)
+_CHANGING = re.compile(
+    r"(?<![^\W\d])(?:alter|drop|rename|replace|truncate)\b|\b(?:flashback|recover)\s+table\b", re.IGNORECASE
+)
+"""The number of a version may stand right before the word: ``/*!50003DROP TABLE t */``."""
 
 _LONGEST_STATEMENT = 65_537
 """Characters of a statement that the ledger gets: one more than are parsed, so that a longer one is recognised."""
