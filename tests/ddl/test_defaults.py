@@ -95,6 +95,47 @@ def test_a_constant_of_mysql_is_what_mysql_stores(definition: str, fill: Fill) -
 
 
 @pytest.mark.parametrize(
+    ("dialect", "definition", "text"),
+    [
+        ("oracle", "NUMBER(*,2) DEFAULT 1.50 NOT NULL", "1.50"),
+        ("oracle", "NUMBER(*, 2) DEFAULT 0.255", "0.26"),
+        ("oracle", "NUMBER(*,0) DEFAULT 2.5", "3"),
+        ("oracle", "NUMBER(5,-2) DEFAULT 12345", "12300"),
+        ("oracle", "NUMBER(5, - 2) DEFAULT -49", "0"),
+        ("oracle", "NUMBER(2,4) DEFAULT 0.00126", "0.0013"),
+        ("oracle", "NUMBER(*) DEFAULT 1.50", "1.5"),
+        ("oracle", "NUMBER DEFAULT 100.00", "100"),
+        ("oracle", "DECIMAL DEFAULT 2.5", "3"),
+        ("oracle", "NUMERIC(*) DEFAULT 2.5", "3"),
+        ("oracle", "FLOAT DEFAULT 1.50", "1.5"),
+        ("oracle", "DOUBLE PRECISION DEFAULT -0.1", "-0.1"),
+        ("postgres", "numeric(5,-2) DEFAULT 12345", "12300"),
+        ("postgres", "numeric(5) DEFAULT 1.5", "2"),
+        ("postgres", "numeric CHECK (c > 5) DEFAULT 6.5", "6.5"),
+        ("mysql", "DECIMAL DEFAULT (2.5)", "3"),
+        ("postgres", "text DEFAULT '12345'::numeric(5,-2)", "12300"),
+        ("mysql", "FLOAT(7,2) DEFAULT 1.239", "1.24"),
+        ("mysql", "DOUBLE(8,2) DEFAULT -1.239", "-1.24"),
+        ("mysql", "DOUBLE PRECISION(8,2) DEFAULT 0.125", "0.12"),
+        ("mysql", "REAL(8,1) NOT NULL", "0.0"),
+        ("mysql", "FLOAT(30) DEFAULT 1.239", "1.239"),
+        ("mysql", "YEAR DEFAULT '0'", "2000"),
+        ("mysql", "YEAR DEFAULT '00'", "2000"),
+        ("mysql", "YEAR DEFAULT '0000'", "0"),
+        ("mysql", "YEAR DEFAULT 0", "0"),
+        ("mysql", "YEAR NOT NULL", "0"),
+        ("mysql", "YEAR(4) DEFAULT 26", "2026"),
+        ("mysql", "YEAR DEFAULT '69'", "2069"),
+        ("mysql", "YEAR DEFAULT '70'", "1970"),
+    ],
+)
+def test_a_number_is_rounded_as_its_type_says(dialect: str, definition: str, text: str) -> None:
+    """By the digits behind the point that the type has: declared, none, or any number of them."""
+    added = _added(dialect, definition)
+    assert (Fill(added.default, added.octets), added.unknown) == (Fill(text), None)
+
+
+@pytest.mark.parametrize(
     ("dialect", "definition", "part"),
     [
         ("mysql", "VARCHAR(9) DEFAULT _utf16'ab'", "'_utf16 ab' is not known"),
@@ -102,7 +143,14 @@ def test_a_constant_of_mysql_is_what_mysql_stores(definition: str, fill: Fill) -
         ("mysql", "INT DEFAULT 'abc'", "no number"),
         ("mysql", "INT DEFAULT 1e999999999", "is not known"),
         ("mysql", "VARCHAR(2) DEFAULT 'abc'", "longer than its type"),
-        ("mysql", "YEAR DEFAULT 26", "two digits"),
+        ("mysql", "YEAR DEFAULT '26.5'", "a year"),
+        ("oracle", "NUMBER(5,-999999999) DEFAULT 1", "no database"),
+        ("postgres", "char(999999999) DEFAULT 'a'", "great length"),
+        ("mysql", "BINARY(999999999) DEFAULT 'a'", "great length"),
+        ("mysql", "BIT(999999999) DEFAULT 1", "great length"),
+        ("mysql", "DOUBLE(8,999999999) DEFAULT 1.5", "does not hold"),
+        ("mysql", "DOUBLE(8,2) DEFAULT 1e399", "does not hold"),
+        ("oracle", "REAL DEFAULT 1.2345678901234567891", "binary digits"),
         ("mysql", "ENUM('a','b') DEFAULT 'c'", "no label"),
         ("mysql", "DATETIME DEFAULT '2026-01-31 00:00:00.5'", "more digits of a second"),
         ("mysql", "GEOMETRY NOT NULL", "GEOMETRY"),

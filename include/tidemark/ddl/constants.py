@@ -104,7 +104,7 @@ class ConstantReader(Words):
         ):
             self.at += 1
         if self.takes_kind(TokenType.L_PAREN):
-            while self._kind() in {TokenType.NUMBER, TokenType.COMMA}:
+            while self._kind() in {TokenType.NUMBER, TokenType.COMMA, TokenType.DASH}:
                 self.at += 1
             self._closes()
         while self.word() in _OF_A_TYPE:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidemark.ddl.column_types import type_of
+from tidemark.ddl.column_types import scale_of, sizes_in, type_of
 from tidemark.values import bounds
 from tidemark.values.types import is_number
 
@@ -20,8 +20,8 @@ class Declaration:
     dialect: str
     word: str
     """The type's first word, in small letters; empty where there is none."""
-    sizes: tuple[int, ...]
-    """Length, or precision and scale."""
+    sizes: tuple[int | None, ...]
+    """Length, or precision and scale, which may be below zero; None for Oracle's ``*``."""
     labels: tuple[str, ...]
     """Of ENUM and SET."""
     kind: str | None
@@ -45,12 +45,17 @@ class Declaration:
         return cls(
             dialect=dialect,
             word=word,
-            sizes=tuple(int(each.text) for each in inside if re.fullmatch(r"\d{1,9}", each.text)),
+            sizes=sizes_in(each.text for each in inside if each.token_type not in _TEXTS),
             labels=tuple(each.text for each in inside if each.token_type in _TEXTS),
             kind=type_of(words, dialect),
             in_characters="CHAR" in units or dialect != "oracle" or word.startswith("n"),
             unsigned=dialect == "mysql" and not {"UNSIGNED", "ZEROFILL"}.isdisjoint(map(str.upper, words[:_MODIFIERS])),
         )
+
+    @property
+    def scale(self) -> int | None:
+        """Return how many digits a decimal has behind the point; None: any number of them."""
+        return scale_of(self.word, self.sizes, self.dialect)
 
     @property
     def is_number(self) -> bool:
@@ -74,13 +79,24 @@ class Declaration:
     @property
     def size(self) -> int | None:
         """Return the declared length; None without one."""
-        return self.sizes[0] if self.sizes else None
+        size = self.sizes[0] if self.sizes else None
+        return None if size is None or size < 0 else size
 
 
 def _in_brackets(tokens: Sequence[Token]) -> Sequence[Token]:
     """Return the tokens in the brackets behind the first words of a type."""
     for place, token in enumerate(tokens[:4]):
-        if token.text.upper() in {"DEFAULT", "NOT", "NULL", "COLLATE", "COMMENT", "CONSTRAINT", "AS"}:
+        if token.text.upper() in {
+            "DEFAULT",
+            "NOT",
+            "NULL",
+            "CHECK",
+            "COLLATE",
+            "COMMENT",
+            "CONSTRAINT",
+            "AS",
+            "REFERENCES",
+        }:
             return ()
         if token.token_type is TokenType.L_PAREN:
             ends = [end for end, each in enumerate(tokens) if end > place and each.token_type is TokenType.R_PAREN]

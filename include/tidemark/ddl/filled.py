@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 
 from tidemark.ddl.changes import Fill
-from tidemark.ddl.constants import BitString, Constant, UnknownValueError
+from tidemark.ddl.constants import Constant, UnknownValueError
 from tidemark.ddl.declaration import Declaration
+from tidemark.ddl.filled_numbers import (
+    BINARY_DIGITS,
+    OF_ANY_SCALE,
+    exact,
+    floating,
+    integer,
+    number_of,
+    of_binary_digits,
+)
 from tidemark.ddl.filled_times import moment, time_of_day
 from tidemark.values.types import decimal_parts
 
@@ -61,58 +70,13 @@ _Writer = Callable[[Constant, Declaration], Fill]
 
 
 def _writer(declared: Declaration) -> _Writer:
+    if (declared.dialect, declared.kind) == ("oracle", "string") and declared.word in BINARY_DIGITS:
+        return of_binary_digits
     if declared.word in _BY_WORD and (declared.word != "bit" or declared.dialect != "tsql"):
         return _BY_WORD[declared.word]
     if declared.kind is not None and decimal_parts(declared.kind):
-        return _exact
+        return exact
     return _BY_KIND.get(declared.kind or "", _unknown_type)
-
-
-def _number(value: Constant) -> Decimal:
-    """Return a constant as a number: true is 1, bits and bytes are unsigned and big-endian."""
-    if isinstance(value, bytes):
-        return Decimal(int.from_bytes(value, "big"))
-    if isinstance(value, BitString):
-        return Decimal(int(value, 2))
-    if isinstance(value, str):
-        if not _NUMERAL.fullmatch(value.strip(" ")):
-            raise ValueError("a text that is no number")
-        return Decimal(value.strip(" "))
-    return Decimal(int(value) if isinstance(value, bool) else value or 0)
-
-
-_NUMERAL = re.compile(r"[+-]?(?:\d{1,80}\.?\d{0,80}|\.\d{1,80})(?:[eE][+-]?\d{1,3})?")
-
-
-def _exact(value: Constant, declared: Declaration) -> Fill:
-    """Round to the declared scale, half away from zero; SQL Server cuts a number that becomes an integer."""
-    number = _number(value)
-    scale = 0
-    if declared.word in _OF_ANY_SCALE:
-        if not declared.sizes and declared.dialect in {"postgres", "oracle"}:
-            return Fill(f"{number:f}")
-        scale = declared.sizes[1] if len(declared.sizes) > 1 else 0
-    cuts = declared.dialect == "tsql" and declared.word not in _OF_ANY_SCALE
-    exact = number.quantize(Decimal(1).scaleb(-scale), ROUND_DOWN if cuts else ROUND_HALF_UP, _WIDE)
-    return Fill(f"{exact:f}".replace("-0", "0") if not exact else f"{exact:f}")
-
-
-_OF_ANY_SCALE = frozenset({"decimal", "numeric", "dec", "fixed", "number"})
-
-_WIDE = Context(prec=1000)
-
-
-def _integer(value: Constant, declared: Declaration) -> Fill:
-    if declared.word == "year" and 0 < _number(value) < 100:
-        raise ValueError("a year of two digits")
-    return _exact(value, declared)
-
-
-def _floating(value: Constant, _declared: Declaration) -> Fill:
-    if isinstance(value, str) and value.strip().lower().lstrip("+-") in {"nan", "infinity", "inf"}:
-        return Fill(value.strip())
-    number = _number(value)
-    return Fill(f"{number:f}" if -20 < number.adjusted() < 20 else str(number))
 
 
 def _boolean(value: Constant, declared: Declaration) -> Fill:
@@ -125,18 +89,28 @@ def _boolean(value: Constant, declared: Declaration) -> Fill:
         return Fill("true" if yes else "false")
     if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
         return Fill(value.strip().lower())
-    return Fill("true" if _number(value) else "false")
+    return Fill("true" if number_of(value) else "false")
 
 
 def _bits(value: Constant, declared: Declaration) -> Fill:
     """Bits are a number to those formats that write one, and bytes to the others."""
     if declared.dialect != "mysql":
         return _bit_string(value, declared)
-    number = int.from_bytes(value.encode(), "big") if isinstance(value, str) else int(_number(value))
+    number = int.from_bytes(value.encode(), "big") if isinstance(value, str) else int(number_of(value))
     if number < 0:
         raise ValueError("bits below zero")
-    width = ((declared.size or 1) + 7) // 8
+    width = (_length(declared) + 7) // 8
     return Fill(str(number), number.to_bytes(width, "big"))
+
+
+def _length(declared: Declaration) -> int:
+    """Return the length to which values are filled up."""
+    if (declared.size or 1) > _LONGEST_FILLED_UP:
+        raise ValueError("it is filled up to a great length")
+    return declared.size or 1
+
+
+_LONGEST_FILLED_UP = 65_536
 
 
 def _bit_string(value: Constant, declared: Declaration) -> Fill:
@@ -180,7 +154,7 @@ def _char(value: Constant, declared: Declaration) -> Fill:
         return Fill(text)
     if not declared.in_characters and not text.isascii():
         raise ValueError("its length counts bytes")
-    return Fill(text.rstrip(" ").ljust(declared.size or 1))
+    return Fill(text.rstrip(" ").ljust(_length(declared)))
 
 
 def _binary(value: Constant, declared: Declaration) -> Fill:
@@ -196,7 +170,7 @@ def _binary(value: Constant, declared: Declaration) -> Fill:
         case _:
             raise ValueError("a value that becomes bytes")
     if declared.word == "binary":
-        octets = octets.ljust(declared.size or 1, b"\0")
+        octets = octets.ljust(_length(declared), b"\0")
     return Fill(None, octets)
 
 
@@ -262,13 +236,13 @@ _BY_WORD: Mapping[str, _Writer] = {
     **dict.fromkeys(("uuid", "uniqueidentifier"), _uuid),
     **dict.fromkeys(("array", "inet", "xml", "xmltype", "rowid", "urowid"), _not_followed),
     "time": time_of_day,
-    **dict.fromkeys(_OF_ANY_SCALE, _exact),
+    **dict.fromkeys(OF_ANY_SCALE, exact),
 }
 """Types whose values have a form of their own, by the first word."""
 
 _BY_KIND: Mapping[str, _Writer] = {
-    **dict.fromkeys(("int", "long"), _integer),
-    **dict.fromkeys(("float", "double"), _floating),
+    **dict.fromkeys(("int", "long"), integer),
+    **dict.fromkeys(("float", "double"), floating),
     "boolean": _boolean,
     "string": _string,
     "binary": _binary,

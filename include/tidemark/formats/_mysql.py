@@ -75,6 +75,9 @@ _BITS = {
 }
 """Bits of whole numbers."""
 
+_OF_A_FLOAT = 24
+"""Most binary digits of a FLOAT; one of more is a DOUBLE."""
+
 _CHARACTERS = frozenset({"char", "character", "varchar", "nchar", "nvarchar", "varcharacter"})
 
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
@@ -117,6 +120,8 @@ def column(name: str, text: str) -> Column:
     if match is None or word not in _TYPES:
         raise UnknownTypeError(f"column '{name}' has the type '{text}', which is no type of MySQL")
     type_, encoding = _TYPES[word]
+    if word == "float" and match[2] and not match[3] and int(match[2]) > _OF_A_FLOAT:
+        type_, encoding = _DOUBLE
     modifiers = text[match.end() :].lower().split()
     # ZEROFILL implies UNSIGNED
     unsigned = "unsigned" in modifiers or "zerofill" in modifiers
