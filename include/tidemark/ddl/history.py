@@ -19,7 +19,7 @@ from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.migrations import Copies, belongs_to
 from tidemark.ddl.names import Renaming
-from tidemark.ddl.stated_tables import known_table, meant, renamed_by
+from tidemark.ddl.stated_tables import known_table, meant, perhaps_meant, renamed_by
 from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -224,8 +224,9 @@ def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[
             else:
                 copies.add(str(meant(change.table, row)).casefold(), row, change)
                 name = known_table(renamed_by(changes[number + 1 :], change.table, row), row, known) or name
-            if name is not None:
-                found.setdefault(name, []).append((row, change))
+            concerned = [name] if name is not None else perhaps_meant(row, known) if change.table is None else ()
+            for each in concerned:
+                found.setdefault(each, []).append((row, change))
     return {name: _history(stated) for name, stated in found.items()}
 
 

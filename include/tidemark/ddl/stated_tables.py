@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from tidemark.ddl.changes import Change, Name, RenameTable
@@ -37,6 +38,25 @@ def known_table(named: Name | None, row: StatementRow, known: Mapping[str, str])
     ending = "." + ".".join(named.parts).casefold()
     candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
     return candidates[0] if len(candidates) == 1 else None
+
+
+def perhaps_meant(row: StatementRow, known: Mapping[str, str]) -> list[str]:
+    """Return the known tables that a statement may concern whose table is not known.
+
+    If its message names no table either, they are those that the text names, else those of a database or an owner that
+    it names, else all.
+    """
+    if row.name:
+        return []
+    words = set(_NAMES.findall(row.statement.casefold()))
+    named = [name for folded, name in known.items() if folded.rpartition(".")[2] in words]
+    owned = [name for folded, name in known.items() if not words.isdisjoint(folded.split(".")[:-1])]
+    return owned if _OF_A_DATABASE.match(row.statement) else named or owned or list(known.values())
+
+
+_NAMES = re.compile(r"[\w$#]+")
+
+_OF_A_DATABASE = re.compile(r"\s*drop\s+(?:database|schema)\b", re.IGNORECASE)
 
 
 def renamed_by(later: Iterable[Change], named: Name | None, row: StatementRow) -> Name | None:
