@@ -26,6 +26,7 @@ from tidemark.formats._statements import row_change
          "UPDATE"),
         ("; SET STATEMENT a=1 FOR WITH c AS (SELECT 1) DELETE FROM t", "DELETE"),
         ("/*T![x] DELETE FROM t */", "DELETE"),
+        ("ANALYZE FORMAT=JSON UPDATE t SET a = 1", "UPDATE"), ("analyze delete from t", "DELETE"),
     ],
 )  # fmt: skip
 def test_statements_that_change_rows(statement: str, verb: str) -> None:
@@ -37,7 +38,8 @@ def test_statements_that_change_rows(statement: str, verb: str) -> None:
     "statement",
     [
         None, "", " ", "BEGIN", "COMMIT", "ROLLBACK TO a", "SAVEPOINT `UPDATE`", "SET @a = 'UPDATE t'", "FLUSH TABLES",
-        "XA END X'31'", "USE shop", "ANALYZE TABLE t", "GRANT UPDATE ON t TO u", "/* UPDATE t */ COMMIT", "UPDATES",
+        "XA END X'31'", "USE shop", "ANALYZE TABLE t", "ANALYZE SELECT 1", "ANALYZE FORMAT=JSON SELECT 1",
+        "GRANT UPDATE ON t TO u", "/* UPDATE t */ COMMIT", "UPDATES",
         "CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW DELETE FROM u", "ALTER TABLE t ADD c int", "-- UPDATE t",
         "TRUNCATE t", "# INSERT INTO t", "LOAD INDEX INTO CACHE t", "WITH c AS (SELECT 1) SELECT * FROM c", "/* DELETE",
         "SET STATEMENT a=1 FOR SELECT 1", "SET STATEMENT a='FOR DELETE FROM t'", "SET STATEMENT a=(1 FOR DELETE FROM t",

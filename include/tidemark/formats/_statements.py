@@ -31,6 +31,9 @@ _WORDS = re.compile(r"([A-Za-z]+)(?:\s+([A-Za-z]+))?")
 _AFTER_COMMON_TABLES = re.compile(r"\)\s*(INSERT|UPDATE|DELETE|REPLACE|MERGE)\b", re.IGNORECASE)
 """``WITH name AS (SELECT ...) UPDATE ...``."""
 
+_ANALYZED = re.compile(r"ANALYZE\s+(?:FORMAT\s*=\s*\w+\s+)?(INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+"""MariaDB runs the statement, and shows how it did."""
+
 
 def executed(statement: str) -> str:
     """Return what stands behind the settings of MariaDB's ``SET STATEMENT name = value, ... FOR``.
@@ -63,6 +66,9 @@ def row_change(statement: str | None) -> str | None:
     verb, second = words[1].upper(), (words[2] or "").upper()
     if verb == "WITH":
         found = _AFTER_COMMON_TABLES.search(statement)
+        return found[1].upper() if found else None
+    if verb == "ANALYZE":
+        found = _ANALYZED.match(statement, words.start())
         return found[1].upper() if found else None
     if verb == "LOAD":
         return "LOAD" if second in {"DATA", "XML"} else None
