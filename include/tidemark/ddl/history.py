@@ -19,7 +19,7 @@ from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.migrations import Copies, belongs_to
 from tidemark.ddl.names import Renaming
-from tidemark.ddl.stated_tables import known_table, meant, perhaps_meant, renamed_by
+from tidemark.ddl.stated_tables import KnownTables, certain, with_events
 from tidemark.events import TableId, encode_position
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -137,12 +137,18 @@ def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, SchemaHistory
         ledger: of the source.
         objects: the tables that have events, as the source names them; other tables are left out.
     """
-    return histories_of(ledger.statements(), set(objects))
+    rows = ledger.statements()
+    # What a statement means depends on all tables that there are, and not on those that are asked for.
+    others = with_events(ledger) if any(row.dialect != LOAD for row in rows) else set[str]()
+    return histories_of(rows, set(objects), others)
 
 
-def histories_of(rows: Sequence[StatementRow], names: Collection[str]) -> dict[str, SchemaHistory]:
-    """Return the history of each of some tables that these statements and loads concern."""
-    found = by_statements([row for row in rows if row.dialect != LOAD], names)
+def histories_of(
+    rows: Sequence[StatementRow], names: Collection[str], others: Collection[str] = ()
+) -> dict[str, SchemaHistory]:
+    """Return the history of each of some tables that these statements and loads concern; ``others`` are there too."""
+    by_name = by_statements([row for row in rows if row.dialect != LOAD], {*names, *others})
+    found = {name: history for name, history in by_name.items() if name in names}
     for name, emptyings in _replacing([row for row in rows if row.dialect == LOAD]).items():
         if name in names:
             history = found.get(name, SchemaHistory())
@@ -204,29 +210,30 @@ def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[
         return {}
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
-    known = {name.casefold(): name for name in objects}
+    known = KnownTables(objects)
     found: dict[str, list[tuple[StatementRow, ddl_changes.Change]]] = {}
     copies = Copies()
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         changes = parse(row.statement, row.dialect)
-        arrived = {
-            known_table(change.new, row, known) for change in changes if isinstance(change, ddl_changes.RenameTable)
-        }
+        renames = [change for change in changes if isinstance(change, ddl_changes.RenameTable)]
+        arrived = {name for change in renames for name in known.claimants(change.new, row)}
         for number, change in enumerate(changes):
-            name = known_table(change.table, row, known)
+            tables = known.claimants(change.table, row)
             if isinstance(change, ddl_changes.RenameTable):
-                old, new = (str(meant(named, row)).casefold() for named in (change.table, change.new))
-                if new in known:
-                    found.setdefault(known[new], []).extend(copies.renamed(old, new, row))
+                old, new = (known.normal(named, row) for named in (change.table, change.new))
+                taking = known.claimants(change.new, row)
+                for name, each in itertools.product(taking, copies.renamed(old, new, row) if taking else ()):
+                    found.setdefault(name, []).append((each[0], certain(each[1], taking)))
                 # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
-                if name in arrived or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
+                if not arrived.isdisjoint(tables) or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
                     continue
             else:
-                copies.add(str(meant(change.table, row)).casefold(), row, change)
-                name = known_table(renamed_by(changes[number + 1 :], change.table, row), row, known) or name
-            concerned = [name] if name is not None else perhaps_meant(row, known) if change.table is None else ()
-            for each in concerned:
-                found.setdefault(each, []).append((row, change))
+                copies.add(known.normal(change.table, row), row, change)
+                tables = known.claimants(known.renamed_by(changes[number + 1 :], change.table, row), row) or tables
+                if not tables and change.table is None:
+                    tables = known.perhaps_meant(row)
+            for name in tables:
+                found.setdefault(name, []).append((row, certain(change, tables)))
     return {name: _history(stated) for name, stated in found.items()}
 
 

@@ -7,7 +7,6 @@ a delivery nor on its split into runs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -19,7 +18,7 @@ from tidemark.ddl.changes import Name, RenameTable
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
 from tidemark.ddl.migrations import belongs_to
 from tidemark.ddl.split_renames import Pair, Part, in_order, is_part
-from tidemark.ddl.stated_tables import known_table, meant
+from tidemark.ddl.stated_tables import KnownTables, meant
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
 
@@ -84,19 +83,18 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
 
     Three kinds of statements are not followed, with none of their renames. One renames a table without known events:
     its rows are not known. One came in parts, and a part has not landed (``split_renames``). One has a name that is the
-    name of two tables with events, but for the case: names in statements are read without it.
+    name of two tables with events, but for the case: all renames are read without it.
 
     Args:
         rows: statements of the source.
         objects: the tables that have events, by their names in source files.
     """
-    known = {name.casefold(): name for name in objects}
-    spellings = Counter(map(str.casefold, objects))
+    known = KnownTables(objects)
     held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
     followed: set[tuple[str, str]] = set()
     for statement_rows, pairs in _statements(rows, known, objects):
         after = _moved(held, pairs)
-        if after is None or any(spellings[name] > 1 for pair in pairs for name in (pair.old, pair.new)):
+        if after is None or any(len(known.alike(name)) > 1 for pair in pairs for name in (pair.old, pair.new)):
             continue
         followed |= {(row.position, row.statement) for row in statement_rows}
         position = statement_rows[0].position
@@ -130,8 +128,9 @@ def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) 
 
 def renamed_in(row: StatementRow, objects: Mapping[str, TableId]) -> set[str]:
     """Return the tables with events that a statement gives another name, or whose names it gives to others."""
-    known = {name.casefold(): name for name in objects}
-    return {known[name] for pair in _pairs(row, known, objects) for name in (pair.old, pair.new) if name in known}
+    known = KnownTables(objects)
+    pairs = _pairs(row, known, objects)
+    return {table for pair in pairs for name in (pair.old, pair.new) for table in known.alike(name)}
 
 
 def may_rename(statement: str) -> bool:
@@ -141,7 +140,7 @@ def may_rename(statement: str) -> bool:
 
 
 def _statements(
-    rows: Iterable[StatementRow], known: Mapping[str, str], objects: Mapping[str, TableId]
+    rows: Iterable[StatementRow], known: KnownTables, objects: Mapping[str, TableId]
 ) -> Iterator[tuple[list[StatementRow], list[Pair]]]:
     """Yield each statement that renames, once, with its renames in order; of one in parts, only if all are there."""
     candidates: dict[tuple[str, str], StatementRow] = {}
@@ -160,7 +159,7 @@ def _statements(
             yield [part.row for part in parts if part.pair in chain], chain
 
 
-def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, TableId]) -> Iterator[Pair]:
+def _pairs(row: StatementRow, known: KnownTables, objects: Mapping[str, TableId]) -> Iterator[Pair]:
     """Yield the renames of a statement, in its order; none if a name in it may mean a table in two databases."""
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
@@ -172,17 +171,17 @@ def _pairs(row: StatementRow, known: Mapping[str, str], objects: Mapping[str, Ta
             return
         row = _with_database(row, renames, known, objects)
     for change in renames:
-        old, new = (known_table(named, row, known) for named in (change.table, change.new))
+        old, new = (known.table(named, row) for named in (change.table, change.new))
         table = objects[new] if new is not None else meant(change.new, row)
         yield Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
 
 
 def _with_database(
-    row: StatementRow, renames: Iterable[RenameTable], known: Mapping[str, str], objects: Mapping[str, TableId]
+    row: StatementRow, renames: Iterable[RenameTable], known: KnownTables, objects: Mapping[str, TableId]
 ) -> StatementRow:
     """Return a statement whose message names no database, with the database of a table that it renames."""
     for change in renames:
-        old = known_table(change.table, row, known)
+        old = known.table(change.table, row)
         if old is not None and len(change.table.parts) == 1:
             return msgspec.structs.replace(row, database=objects[old].database, schema=objects[old].schema)
     return row

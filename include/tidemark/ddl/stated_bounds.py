@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from tidemark.ddl.changes import AddColumn, Change, ChangeType, RenameTable, Unparsed
-from tidemark.ddl.stated_tables import known_table
+from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.tally import LOAD
 from tidemark.values.bounds import Bounds, widest
@@ -20,7 +20,8 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
     """Return by table, and by column in small letters, the widest bounds that statements declared.
 
     A column has bounds if a statement added it, and each later statement about it declared some. Tables that were
-    renamed have none. Tables of a statement that was not understood have none either: it may have changed the type.
+    renamed have none. Tables of a statement that was not understood, or that may mean several, have none either:
+    it may have changed the type.
 
     Args:
         rows: the statements and loads of the source.
@@ -31,7 +32,7 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
         return {}
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
-    known = {name.casefold(): name for name in objects}
+    known = KnownTables(objects)
     by_table: dict[str, _Told] = {}
     unsure: set[str] = set()
     for row in stated:
@@ -39,7 +40,7 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
             tables = _concerned(change, row, known)
             if isinstance(change, Unparsed) and not tables:
                 return {}  # it may concern any table
-            if isinstance(change, Unparsed | RenameTable):
+            if isinstance(change, Unparsed | RenameTable) or len(tables) > 1:
                 unsure |= tables
             for name in tables:
                 _note(by_table.setdefault(name, {}), change)
@@ -47,9 +48,9 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
     return {name: columns for name, columns in found.items() if columns}
 
 
-def _concerned(change: Change, row: StatementRow, known: Mapping[str, str]) -> set[str]:
+def _concerned(change: Change, row: StatementRow, known: KnownTables) -> set[str]:
     names = [change.table, *([change.new] if isinstance(change, RenameTable) else [])]
-    return {found for name in names if (found := known_table(name, row, known)) is not None}
+    return {found for name in names for found in known.claimants(name, row)}
 
 
 def _note(columns: _Told, change: Change) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, groupby
 
-from tidemark.ddl.changes import Change, Name, RenameTable
+from tidemark.ddl.changes import Change, Name, RenameTable, Unparsed
 from tidemark.events import TableId
-from tidemark.ledger.rows import StatementRow
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import ContentRow, StatementRow
 
 
 def meant(named: Name | None, row: StatementRow) -> TableId:
@@ -23,51 +25,94 @@ def meant(named: Name | None, row: StatementRow) -> TableId:
     return TableId(parts[0], None, parts[1]) if row.dialect == "mysql" else TableId(of_message.database, *parts)
 
 
-def known_table(named: Name | None, row: StatementRow, known: Mapping[str, str]) -> str | None:
-    """Return the table that a statement means, as source files name it; None if there is no such table.
-
-    Args:
-        named: the name in the statement.
-        row: the statement with its message.
-        known: the tables that have events, by their names in small letters.
-    """
-    found = known.get(str(meant(named, row)).casefold())
-    if found is not None or named is None or row.name:
-        return found
-    # The message names no table: take the known table of this name, if there is exactly one.
-    ending = "." + ".".join(named.parts).casefold()
-    candidates = [name for folded, name in known.items() if f".{folded}".endswith(ending)]
-    return candidates[0] if len(candidates) == 1 else None
-
-
-def perhaps_meant(row: StatementRow, known: Mapping[str, str]) -> list[str]:
-    """Return the known tables that a statement may concern whose table is not known.
-
-    If its message names no table either, they are those that the text names, else those of a database or an owner that
-    it names, else all.
-    """
-    if row.name:
-        return []
-    words = set(_NAMES.findall(row.statement.casefold()))
-    named = [name for folded, name in known.items() if folded.rpartition(".")[2] in words]
-    owned = [name for folded, name in known.items() if not words.isdisjoint(folded.split(".")[:-1])]
-    return owned if _OF_A_DATABASE.match(row.statement) else named or owned or list(known.values())
-
-
 _NAMES = re.compile(r"[\w$#]+")
 
 _OF_A_DATABASE = re.compile(r"\s*drop\s+(?:database|schema)\b", re.IGNORECASE)
 
 
-def renamed_by(later: Iterable[Change], named: Name | None, row: StatementRow) -> Name | None:
-    """Return the name that a table has behind the rest of a statement, which may rename it, too.
+class KnownTables:
+    """The tables that have events, as statements name them: in their own spelling, or in another case."""
 
-    Events from the statement's position on have that name, and the changes of the statement are for these.
-    """
-    for change in later:
-        if (
-            isinstance(change, RenameTable)
-            and str(meant(change.table, row)).casefold() == str(meant(named, row)).casefold()
-        ):
-            named = change.new
-    return named
+    def __init__(self, objects: Iterable[str]) -> None:
+        """Take the tables, as source files name them."""
+        self._alike = {
+            folded: tuple(names) for folded, names in groupby(sorted(set(objects), key=_by_case), key=str.casefold)
+        }
+        self._normal: Callable[[str], str] = (
+            str if any(len(names) > 1 for names in self._alike.values()) else str.casefold
+        )
+
+    def alike(self, name: str) -> tuple[str, ...]:
+        """Return the tables that have a name, in whatever case."""
+        return self._alike.get(name.casefold(), ())
+
+    def claimants(self, named: Name | None, row: StatementRow) -> tuple[str, ...]:
+        """Return the table that a statement means; none if it is not known.
+
+        There are several only if their names differ in case alone, and neither the statement nor its message spells one
+        of them.
+
+        Args:
+            named: the name in the statement.
+            row: the statement with its message.
+        """
+        stated = str(meant(named, row))
+        tables = self.alike(stated)
+        spelled = [name for name in (stated, str(meant(None, row))) if name in tables]
+        if not tables and named is not None and not row.name:
+            # The message names no table: take the known table of this name, if there is exactly one.
+            ending = "." + ".".join(named.parts)
+            found = [names for folded, names in self._alike.items() if f".{folded}".endswith(ending.casefold())]
+            tables = found[0] if len(found) == 1 else ()
+            spelled = [name for name in tables if f".{name}".endswith(ending)]
+            spelled = spelled if len(spelled) == 1 else []
+        return tuple(spelled[:1]) or tables
+
+    def perhaps_meant(self, row: StatementRow) -> tuple[str, ...]:
+        """Return the tables that a statement may concern whose table is not known.
+
+        If its message names no table either, they are those that the text names, else those of a database or an owner
+        that it names, else all.
+        """
+        if row.name:
+            return ()
+        words = set(_NAMES.findall(row.statement.casefold()))
+        named = [names for folded, names in self._alike.items() if folded.rpartition(".")[2] in words]
+        owned = [names for folded, names in self._alike.items() if not words.isdisjoint(folded.split(".")[:-1])]
+        found = owned if _OF_A_DATABASE.match(row.statement) else named or owned or list(self._alike.values())
+        return tuple(chain.from_iterable(found))
+
+    def table(self, named: Name | None, row: StatementRow) -> str | None:
+        """Return the table that a statement means; None if that is not certain, or it is not known."""
+        tables = self.claimants(named, row)
+        return tables[0] if len(tables) == 1 else None
+
+    def normal(self, named: Name | None, row: StatementRow) -> str:
+        """Return a name as names are compared: without its case, unless two tables differ in it alone."""
+        return self._normal(str(meant(named, row)))
+
+    def renamed_by(self, later: Iterable[Change], named: Name | None, row: StatementRow) -> Name | None:
+        """Return the name that a table has behind the rest of a statement, which may rename it, too.
+
+        Events from the statement's position on have that name, and the changes of the statement are for these.
+        """
+        for change in later:
+            if isinstance(change, RenameTable) and self.normal(change.table, row) == self.normal(named, row):
+                named = change.new
+        return named
+
+
+def certain(change: Change, claimants: Sequence[str]) -> Change:
+    """Return a change of a table, or why it is not followed: it may be of any of several tables."""
+    if len(claimants) == 1 or isinstance(change, Unparsed):
+        return change
+    return Unparsed(change.table, f"it may mean {' or '.join(claimants)}")
+
+
+def _by_case(name: str) -> tuple[str, str]:
+    return name.casefold(), name
+
+
+def with_events(ledger: Ledger) -> set[str]:
+    """Return the tables of a source that have events, as source files name them."""
+    return {row["object"] for row in ledger.read(ContentRow.TABLE, columns=("object",))}

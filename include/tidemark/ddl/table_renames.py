@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tidemark.ddl.changes import RenameTable
 from tidemark.ddl.lineages import is_by_tool
-from tidemark.ddl.stated_tables import known_table
+from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.rows import StatementRow
 
 
@@ -35,14 +35,14 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
         return {}
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
-    known = {name.casefold(): name for name in objects}
+    known = KnownTables(objects)
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
         rename = TableRename(row.position, row.batch, row.statement, row.at, row.together)
         for change in parse(row.statement, row.dialect):
             if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue
-            for name in (known_table(change.table, row, known), known_table(change.new, row, known)):
-                if name is not None and rename not in found[name]:
+            for name in (*known.claimants(change.table, row), *known.claimants(change.new, row)):
+                if rename not in found[name]:
                     found[name].append(rename)
     return dict(found)

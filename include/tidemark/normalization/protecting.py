@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -123,12 +123,13 @@ def _statements(ledger: Ledger) -> list[StatementRow]:
     return [row for row in ledger.statements() if row.dialect != LOAD]
 
 
-def _following(known: Masking, rows: Sequence[StatementRow], objects: Iterable[str]) -> Masking:
+def _following(known: Masking, rows: Sequence[StatementRow], objects: Collection[str]) -> Masking:
     """Return the masks with the names of columns that statements connect, of the tables that have masks."""
     masked = [name for name in objects if (entry := known.entry_of(name)) is not None and entry.masks]
-    found = by_statements(rows, masked) if masked else {}
+    found = by_statements(rows, objects) if masked else {}
     pairs: Mapping[str, tuple[tuple[str, str], ...]] = {
         name: tuple((each.old, each.new) for each in history.renamings if each.new is not None)
         for name, history in found.items()
+        if name in masked
     }
     return replace(known, renamed={name: each for name, each in pairs.items() if each})

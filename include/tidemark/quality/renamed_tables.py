@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidemark.ddl.history import histories
+from tidemark.ddl.stated_tables import with_events
 from tidemark.ddl.table_renames import TableRename, renames_by_table
 from tidemark.lake.filters import at_most, equals
 from tidemark.ledger import cuts
@@ -46,9 +47,12 @@ def doubts_about_renames(
         followed: the statements whose renames are followed.
     """
     built = {row.object for row in rows}
-    objects = [*built, *(name for name, into in folded.items() if into in built)]
+    objects = built | {name for name, into in folded.items() if into in built}
     statements = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch] if objects else []
-    renames = renames_by_table(statements, objects)
+    if not statements:
+        return {}
+    every = renames_by_table(statements, objects | with_events(ledger))
+    renames = {name: of_table for name, of_table in every.items() if name in objects}
     if not renames:
         return {}
     moved, settled = _moved(ledger), histories(ledger, renames)

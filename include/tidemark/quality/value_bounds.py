@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.ddl.history import histories
 from tidemark.ddl.stated_bounds import stated_bounds
+from tidemark.ddl.stated_tables import with_events
 from tidemark.events import Shape
 from tidemark.lake import changed_files
 from tidemark.lake.filters import among
@@ -50,7 +51,7 @@ def bounds_of(ledger: Ledger, source: Source, rows: Sequence[TableRow]) -> dict[
         return {}
     # Reprocessing leaves shapes in the ledger that no event has any more.
     used = {(row.object, row.shape) for row in ledger.contents(among("object", judged))}
-    stated = stated_bounds(ledger.statements(), judged)
+    stated = stated_bounds(ledger.statements(), with_events(ledger))
     return {
         name: _agreed((shape for number, shape in shapes.items() if (name, number) in used), stated.get(name, {}))
         for name, shapes in ledger.shapes_by_object(judged).items()
