@@ -648,7 +648,7 @@ def test_a_source_file_may_change_its_mind(spark: SparkSession, lake: Lake, tmp_
 
 
 CRASHES = {
-    "before_the_history_has_a_branch": ("tidemark.compaction.history_candidate.prepare", 2),
+    "before_the_history_has_a_branch": ("tidemark.compaction.history_tables.prepare", 2),
     "before_its_merge": ("tidemark.compaction.merging.write_versions", 2),
     "after_its_merge": ("tidemark.compaction.accounting.account", 2),
     "between_table_and_history": ("tidemark.ledger.cuts.fast_forward", 3),

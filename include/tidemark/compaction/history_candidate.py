@@ -6,7 +6,6 @@ folded again from the whole change log; so is the table when a TRUNCATE comes la
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,31 +14,18 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import merging, moved_rows, truncation
+from tidemark.compaction import history_tables, merging, moved_rows, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.compaction.run import Run
 from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, log_places, versions
-from tidemark.lake import pending_schema
-from tidemark.lake.branches import MARKER, branch_from_main, cut_tags, marker
-from tidemark.lake.commits import commit_files
-from tidemark.lake.names import cut_tag
-from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_PROPERTIES, WHOLE_PROPERTIES
 from tidemark.spark.session import checkpointed, named
-from tidemark.tables import schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
 from tidemark.values.image_reader import field
-
-_TRACKING = "tracking"
-"""Marker of a history: what the source file said of the columns that make versions."""
-
-_EVERY = "every event"
-
-_FANOUT = {"write.spark.fanout.enabled": "true"}  # a version that ends goes to the other partition
 
 
 def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
@@ -51,14 +37,14 @@ def build(prepared: Prepared, events: Events, views: ExitStack) -> None:
         views: keeps the names that frames are read by until the table is built.
     """
     _build(prepared, events, views)
-    record_tracking(prepared.run, prepared.plan)
+    history_tables.record_tracking(prepared.run, prepared.plan)
 
 
 def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     run = prepared.run
-    on = goes_on(run, prepared.plan)
+    on = history_tables.goes_on(run, prepared.plan)
     # The versions of a row end where it is deleted, however the table shows it.
-    plan = prepare(run, replace(prepared.plan, soft=False), on=on)
+    plan = history_tables.prepare(run, replace(prepared.plan, soft=False), on=on)
     history = _History(run=run, plan=plan, log=prepared.log)
     read, new = replace(events.plan, soft=False), events.rows
     emptied = history.emptied(new, plan.found.truncates, truncation.new_emptyings(plan.found))
@@ -78,47 +64,6 @@ def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
         refolded = history.with_gone(history.folded(again), again, views)
         rows = named(rows, views).unionByName(refolded, allowMissingColumns=True)
     history.merge(named(rows, views), anywhere=late > 0)
-
-
-def record_tracking(run: Run, plan: Plan) -> None:
-    """Record in the history of the plan, on the branch of the cut, which columns make versions."""
-    history = run.lake.load(plan.versions)
-    if plan.tracking is not None or marker(history, _TRACKING) is not None:
-        summary = {MARKER + _TRACKING: plan.tracking or _EVERY}
-        commit_files(history, [], summary=summary, branch=run.cut.branch)
-
-
-def prepare(run: Run, plan: Plan, *, on: bool) -> Plan:
-    """Put the branch of the history where ``main`` stands, and return the plan with what becomes of its columns.
-
-    A history that does not go on (``on``) is made again with the names of today. If there is one already, its other
-    columns go when the cut is published: the source file may leave one out because nobody may read it.
-    """
-    key = {KEY_PROPERTY: json.dumps(plan.told_key)}
-    own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
-    properties = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
-    schema = schemas.history_schema(plan)
-    table = run.lake.ensure(plan.versions, schema, {**properties, **_FANOUT, **key, **own}, partition_by=[IS_CURRENT])
-    if not on:
-        others = set(table.schema().column_names).difference(schema.column_names)
-        plan = replace(plan, today=dict.fromkeys(sorted(others)))
-    table = schemas.evolve(table, plan)
-    branch_from_main(pending_schema.plan_pending(table, run.cut.number, plan.today, key), run.cut.branch)
-    return plan
-
-
-def goes_on(run: Run, plan: Plan) -> bool:
-    """Return whether a history was published with the table's last cut, and by the same rule for tracked columns.
-
-    If there was none, nobody asked for it then. Where a tracked column goes, versions that only it told apart are one.
-    """
-    if plan.found.between[0]:
-        return True
-    history = run.lake.find(plan.versions)
-    published = cut_tags(run.lake.load(plan.rows))
-    kept = history is not None and bool(published) and cut_tag(published[-1]) in history.refs()
-    likewise = (marker(history, _TRACKING) or _EVERY) == (plan.tracking or _EVERY)
-    return kept and likewise and (plan.tracked is None or not set(plan.leaving) - plan.begun.keys())
 
 
 def _actions(log: EventLog, changes: DataFrame, plan: Plan) -> DataFrame:
@@ -182,7 +127,7 @@ class _History:
             keys: the keys that were folded; None for all.
             views: keeps the names that frames are read by until the table is built.
         """
-        every = self.plan.tracked is not None or marker(self.run.lake.load(self.plan.versions), _TRACKING) is not None
+        every = self.plan.tracked is not None or history_tables.records_tracking(self.run, self.plan)
         if not (self.plan.has_deliveries or every):
             return rows
         rows = named(checkpointed(rows), views)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.types import StructField
 
-from tidemark.compaction import accounting, history_candidate, merging
+from tidemark.compaction import accounting, history_tables, merging
 from tidemark.compaction.accounting import Merged
 from tidemark.compaction.candidate import put_on_branch
 from tidemark.compaction.decisions import Built
@@ -51,13 +51,13 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
     rows = _Shown(run, plan, plan, (plan.rows, plan.target), own, tuple(plan.key) or (POSITION,))
     merged = rows.write(anew=anew)
     if plan.keeps_versions:
-        go_on = [history_candidate.goes_on(run, each) for each in (plan, plan.shown)]
+        go_on = [history_tables.goes_on(run, each) for each in (plan, plan.shown)]
         whole = replace(plan, soft=False, today=plan.today if go_on[0] else {})
-        shown = history_candidate.prepare(run, replace(plan.shown, soft=False), on=go_on[1])
+        shown = history_tables.prepare(run, replace(plan.shown, soft=False), on=go_on[1])
         identifiers = (whole.versions, shown.versions)
         own = (*_INTERVAL, POSITION, COMMITTED_AT)
         _Shown(run, whole, shown, identifiers, own, (*whole.key, POSITION)).write(anew=not all(go_on) or anew)
-        history_candidate.record_tracking(run, plan.shown)
+        history_tables.record_tracking(run, plan.shown)
     candidate = head(run.lake.load(plan.target), run.cut.branch)
     deleted = built.deleted  # where all rows are shown, as many as the fold counts
     if plan.where is not None:

@@ -76,9 +76,6 @@ _LOAD = msgspec.json.Decoder(Load)
 _NEW_LOG = encode_position((2,))
 """Positions from here on are of a log that began anew, or of a table that was loaded anew (``new_logs``)."""
 
-_SEPARATOR = "."
-"""Between the parts of a position."""
-
 _Event = TypeVar("_Event", bound="tuple[object, ...]")
 
 
@@ -149,11 +146,11 @@ def histories_of(
     """Return the history of each of some tables that these statements and loads concern; ``others`` are there too."""
     by_name = by_statements([row for row in rows if row.dialect != LOAD], {*names, *others})
     found = {name: history for name, history in by_name.items() if name in names}
-    for name, emptyings in _replacing([row for row in rows if row.dialect == LOAD]).items():
-        if name in names:
-            history = found.get(name, SchemaHistory())
-            both = sorted([*history.emptyings, *emptyings], key=lambda each: (each.position, each.batch))
-            found[name] = replace(history, emptyings=_first_of_each(both))
+    replacing = _replacing([row for row in rows if row.dialect == LOAD])
+    for name in replacing.keys() & names:
+        history = found.get(name, SchemaHistory())
+        both = sorted([*history.emptyings, *replacing[name]], key=lambda each: (each.position, each.batch))
+        found[name] = replace(history, emptyings=_first_of_each(both))
     return found
 
 
@@ -174,11 +171,10 @@ def _replacing(rows: Sequence[StatementRow]) -> dict[str, list[Emptying]]:
     batches: dict[str, int] = {}
     loads: dict[tuple[str, str], list[_Part]] = {}
     rows_at: dict[str, set[tuple[str, str | None]]] = {}
-    shared = None
-    """Batch that first showed two rows at one position."""
+    shared = None  # batch that first showed two rows at one position
     for row in sorted(rows, key=lambda row: row.batch):
-        batch, position = row.batch, row.position
-        name, load = str(TableId(row.database, row.schema, row.name or "")), _LOAD.decode(row.statement)
+        batch, position, load = row.batch, row.position, _LOAD.decode(row.statement)
+        name = str(TableId(row.database, row.schema, row.name or ""))
         batches.setdefault(position, batch)
         loads.setdefault((name, position), []).append(_Part(batch, _micros(row) if load.at is None else load.at))
         seen = rows_at.setdefault(position, set())
@@ -189,7 +185,7 @@ def _replacing(rows: Sequence[StatementRow]) -> dict[str, list[Emptying]]:
     earliest: dict[str, int] = {}
     reached = None
     for position, batch in sorted(batches.items()):
-        if _SEPARATOR not in position:
+        if "." not in position:  # it has one part
             earliest[position] = batch
         elif shared is not None and position >= _NEW_LOG:
             earliest[position] = max(batch, shared)

@@ -91,7 +91,9 @@ def decode(message: Message, options: Options) -> list[Event]:
     payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
     if payload is None or payload.op is None or payload.source is None:
         return [_looked_at_closely(value, message, options)]
-    return [_of_envelope(message, payload, envelope.schema, options)]
+    if payload.op == "m":
+        return [_control("message", message, payload)]
+    return [_change(message, payload, envelope.schema, options)]
 
 
 def _looked_at_closely(value: bytes, message: Message, options: Options) -> Event:

@@ -190,11 +190,7 @@ def normalize(
             put_aside = partial(_put_aside, set_aside, part.batch, protection)
             decoders[part.batch] = Decoder(batch, decode, write, put_aside, tracker, decoding.declared)
         for messages in messages_in(part, raw, decoding.keys):
-            readable, bare = parted(messages)
-            if bare.num_rows:
-                decoders[part.batch].leave(bare)
-            kept = _feed(decoders[part.batch], readable, decoding)
-            members.add(batch, kept)
+            members.add(batch, _feed(decoders[part.batch], messages, decoding))
     tallies = {batches.get(batch, batch): decoder.close() for batch, decoder in decoders.items()}
     if protection is not None:
         tallies = {batch: protection.sealed_tally(tally) for batch, tally in tallies.items()}
@@ -212,7 +208,10 @@ def normalize(
 
 
 def _feed(decoder: Decoder, messages: pa.RecordBatch, decoding: Decoding) -> pa.RecordBatch:
-    """Let a decoder take messages; return those that are not erased."""
+    """Let a decoder take messages; return those that are not erased, and that it can read."""
+    messages, bare = parted(messages)
+    if bare.num_rows:
+        decoder.leave(bare)
     if orders_by_dump(resolve(decoding.format_name)):
         decoder.add_logs(logs_of(messages))
     decoder.offsets.add(messages)
