@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, feed
 from tidemark.lake.retention import drop_up_to, without_bytes
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.reconciliation_rows import Class, DifferingKey, ReconciliationRow, Result
 from tidemark.pipeline import run_stage
 from tidemark.queries.status import status_of
 from tidemark.report import site
@@ -40,6 +42,9 @@ NAME = "erasing"
 TABLE = f"{NAME}.customers"
 SECRET = "a secret of the tests, long enough"  # noqa: S105
 TYPES = {"id": "int", "name": "varchar(90)", "age": "int"}
+
+AHEAD = int((datetime.now(UTC) + timedelta(hours=8)).timestamp() * 1000)
+"""The commit time of events whose source has a clock that is ahead, or writes its local time as UTC."""
 
 
 def _message(
@@ -62,12 +67,12 @@ DAYS = [
         _message("INSERT", _row(1, "an order of somebody"), table="orders"),
     ],
     [
-        _message("UPDATE", _row(1, f"{CANARY} second", 2), at=1_767_225_601_000),
+        _message("UPDATE", _row(1, f"{CANARY} second", 2), at=AHEAD),
         _message("UPDATE", _row(2, "Two again", 2), at=1_767_225_601_000),
         _message("UPDATE", _row(6, f"{CANARY} moves"), old=[{"id": "5"}], at=1_767_225_601_500),
     ],
     [
-        _message("UPDATE", _row(1, f"{CANARY} third", f"{CANARY} is no number"), at=1_767_225_602_000),
+        _message("UPDATE", _row(1, f"{CANARY} third", f"{CANARY} is no number"), at=AHEAD),
         b'{"type": "INSERT", "database": "shop", "table": "customers", "data": [{"id": "1", "name": "'
         + CANARY.encode(),
         _message("UPDATE", _row(2, "Two and", "no number either"), at=1_767_225_602_000),
@@ -108,6 +113,16 @@ def source(landing: Path) -> Source:
     tables = {"shop.customers": {"key": ["id"], "history": True, "feed": True, "columns": {"age": "int"}}}
     fields = {"source": NAME, "format": "canal_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate({**fields, "max_quarantined": 1})
+
+
+def _compared() -> ReconciliationRow:
+    """A comparison with the source database that found the row, and another one, to differ."""
+    keys = [
+        DifferingKey(why=Class.DIFFERENT, kind=Class.DIFFERENT, key={"id": number}, columns=[text])
+        for number, text in (("1", CANARY), ("2", "name"))
+    ]
+    fields = {"object": "shop.customers", "target": TABLE, "result": Result.DIFFERS, "cut": 1, "batch": 1}
+    return ReconciliationRow(run=1, different=2, keys=msgspec.json.encode(keys).decode(), **fields)
 
 
 def _deliver(landing: Path, name: str, *messages: bytes) -> None:
@@ -161,6 +176,7 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
     assert {row["id"] for row in _rows(lake)} == {1, 2, 3, 6}
     moved = _erase(source, "id=6", follow=True)
     assert {row["id"] for row in _rows(lake)} == {1, 2, 3}
+    Ledger(lake, NAME).replace(ReconciliationRow, [_compared()])
     _deliver(landing, "day3.json", *DAYS[2])
     run_all(source)  # onto rewritten tables
     without_bytes(lake, lake.load(("quarantine", NAME)), 1)
@@ -190,6 +206,7 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
     story |= {"left": _holding(home, CANARY), "certificate": _told(done), "counted": _erased_events(lake)}
     site.write(lake, [NAME])
     story |= {"status": status_of(lake, NAME)}
+    story |= {"compared": [key.key for row in Ledger(lake, NAME).reconciliations() for key in row.differing]}
     story["left"] += _holding(home / "quality", CANARY)
     assert moved.summary["nothing_found"] == 1
     _accounts(lake)
@@ -217,8 +234,7 @@ def _brought_back(source: Source, landing: Path, lake: Lake, home: Path) -> dict
     _accounts(lake)
     quarantined = lake.load(("quarantine", NAME)).scan().to_arrow().to_pylist()
     story = {"rows_again": _rows(lake), "left_again": _holding(home, CANARY), "verified": _erase(source, verify=True)}
-    later = int((datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1000)
-    _deliver(landing, "new.json", _message("INSERT", _row(1, "Somebody new"), at=later))
+    _deliver(landing, "new.json", _message("INSERT", _row(1, "Somebody new"), at=AHEAD + 1))
     run_all(source)
     story["quarantined"] = [(row["object"], row["reason"], row["value"]) for row in quarantined]
     return {**story, "rows_later": _rows(lake), "verified_later": _erase(source, verify=True)}
@@ -271,16 +287,24 @@ def test_the_certificate_tells_places_and_no_key(erased: dict[str, Any], landing
     assert not erased["done"].problems
     certificate = erased["certificate"]
     assert certificate["nothing_found"]
-    assert all(place["found"] == place["unused_files"] == 0 for place in certificate["places"].values())
-    assert set(certificate["places"]) >= {
+    places = certificate["places"]
+    assert all(place["found"] == place["unused_files"] == 0 for place in places.values())
+    assert set(places) >= {
         f"raw.{NAME}",
         f"changelog.{NAME}",
         TABLE,
         f"{TABLE}__history",
         f"{TABLE}__feed",
+        "ledger.reconciliations",
     }
+    assert "ahead of the clock here" in erased["done"].remarks[-1]
     files = {remark.split(" holds")[0] for remark in erased["dry"].remarks}
     assert files == {str(landing / f"day{number}.json") for number in (1, 2, 3)}
+
+
+def test_comparisons_with_the_source_keep_other_keys(erased: dict[str, Any]) -> None:
+    """A comparison with the source database loses the erased key, and no other one."""
+    assert erased["compared"] == [{"id": "2"}]
 
 
 def test_old_cuts_that_showed_the_row_are_gone(erased: dict[str, Any]) -> None:
@@ -289,14 +313,17 @@ def test_old_cuts_that_showed_the_row_are_gone(erased: dict[str, Any]) -> None:
 
 
 def test_nothing_brings_the_row_back(erased: dict[str, Any]) -> None:
-    """The dump under another name, reprocessing, retry and rebuild leave the row out, and its bytes."""
+    """The dump under another name, reprocessing, retry and rebuild leave the row out, and its bytes.
+
+    So they do with events whose commit time is ahead of the clock here.
+    """
     assert erased["rows_again"] == [TWO, THREE]
     assert erased["left_again"] == []
     assert erased["verified"].summary["nothing_found"] == 1
 
 
 def test_a_row_that_comes_after_the_erasure_is_a_new_one(erased: dict[str, Any]) -> None:
-    """An insert that the source commits after the erasure is published, and no find of the search."""
+    """An insert that the source commits after the erased events is published, and no find of the search."""
     assert erased["rows_later"] == [{"id": 1, "name": "Somebody new", "age": 1}, TWO, THREE]
     assert erased["verified_later"].summary["nothing_found"] == 1
 

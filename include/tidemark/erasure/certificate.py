@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
+from tidemark.erasure import compared_keys, logs
 from tidemark.erasure import cut as erasing_cut
-from tidemark.erasure import logs
 from tidemark.erasure.search import Places
 from tidemark.erasure.subject import Subject
 from tidemark.lake import file_edits, names, purging
@@ -31,7 +33,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     """Files in its folders."""
     unused_files: int
-    """Files in its folders that no snapshot needs: none right after an erasure."""
+    """Files in its folders that no snapshot needs: none right after an erasure, but for files of the last hour in the
+    ledger's comparisons, which all sources share."""
     removed_rows: int = 0
     removed_hidden_rows: int = 0
     """Rows in files that a delete hid from readers."""
@@ -109,6 +112,27 @@ def searched(
     }
 
 
+def compared(lake: Lake, edit: Edit, removed: Found) -> dict[str, Place]:
+    """Return the ledger's comparisons with the source database, as ``searched`` returns the other tables.
+
+    Files that no snapshot has may be young ones, which stay (``purging.purge_shared``). They are searched too.
+
+    Args:
+        lake: the lake.
+        edit: what takes the subject's keys out of them.
+        removed: what was removed.
+    """
+    table = lake.find(compared_keys.TABLE)
+    if table is None:
+        return {}
+    stored = purging.stored_data_files(table)
+    place = _place_among(table, edit, removed, [path for _, path in stored])
+    used = purging.files_of(table)
+    unused = (files.open_input_file(path) for files, path in stored if path not in used)
+    left = sum(pc.sum(edit.holds(rows)).as_py() or 0 for file in unused for rows in pq.ParquetFile(file).iter_batches())
+    return {str(compared_keys.TABLE): msgspec.structs.replace(place, found=place.found + left)}
+
+
 def _searched(
     lake: Lake, ledger: Ledger, subject: Subject, places: Places, erased: Sequence[Erasure]
 ) -> Iterable[tuple[str, Table, Edit]]:
@@ -127,8 +151,12 @@ def _searched(
 
 
 def _place(table: Table, edit: Edit, removed: Found) -> Place:
+    return _place_among(table, edit, removed, [path for _, path in purging.stored_files(table)])
+
+
+def _place_among(table: Table, edit: Edit, removed: Found, stored: Sequence[str]) -> Place:
     found = file_edits.find(table, edit)
-    used, stored = purging.files_of(table), [path for _, path in purging.stored_files(table)]
+    used = purging.files_of(table)
     return Place(
         files=len(stored),
         unused_files=sum(path not in used for path in stored),

@@ -42,6 +42,8 @@ class Places:
     """Files and places of the messages in ``raw`` that have such events."""
     unread: Sequence[tuple[str, int]]
     """Messages in quarantine that could not be decoded, and whose text has the table's name and the key."""
+    newest: int | None = None
+    """The newest commit time of the events (epoch µs)."""
 
     @property
     def erasable(self) -> frozenset[tuple[str, int]]:
@@ -80,11 +82,13 @@ def search(
     )
     done = inputs.run(parts, partial(tasks.search, decoding=decoding, raw=read_from))
     decoded = {(file, place, row) for task in done for file, place, row in task.erased}
+    times = [*events.values(), *(task.newest_erased for task in done)]
     return Places(
-        events=frozenset(events | decoded),
+        events=frozenset(events.keys() | decoded),
         newer=newer,
         messages=frozenset((file, place) for file, place, _ in decoded),
         unread=_unread(lake, subject, decoding.keys),
+        newest=max((at for at in times if at is not None), default=None),
     )
 
 

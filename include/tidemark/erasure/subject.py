@@ -215,14 +215,22 @@ def _all_keys(events: RowEvents, first: Key) -> tuple[list[Identity], list[Ident
     return own, found[len(own) :]
 
 
-def events_of(subject: Subject, covers: Callable[[LogRow], bool]) -> tuple[set[Place], int]:
-    """Return the places of the subject's events in the change log that an erasure covers, and how many it does not."""
-    found: set[Place] = set()
+def events_of(subject: Subject, covers: Callable[[LogRow], bool]) -> tuple[dict[Place, int | None], int]:
+    """Return the subject's events in the change log that an erasure covers, and how many it does not.
+
+    Each is its place, with its commit time (epoch µs).
+    """
+    found: dict[Place, int | None] = {}
     newer: set[Place] = set()
 
     def note(row: LogRow) -> None:
-        if row["operation"] != Operation.TRUNCATE:
-            (found if covers(row) else newer).add((row["file"], row["place"], row["row"]))
+        if row["operation"] == Operation.TRUNCATE:
+            return
+        place = (row["file"], row["place"], row["row"])
+        if covers(row):
+            found[place] = row["committed_at"]
+        else:
+            newer.add(place)
 
     for identity in subject.identities:
         subject.events.steps_in(identity.era, identity.key, note)

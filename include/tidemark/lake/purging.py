@@ -7,14 +7,16 @@ tables may use as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import pyarrow.fs as pafs
 import structlog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
 from tidemark.lake.names import is_fence
@@ -22,6 +24,9 @@ from tidemark.lake.names import is_fence
 log = structlog.get_logger(__name__)
 
 _METADATA_FILE = ".metadata.json"
+
+_COMMITTED_BY_NOW = timedelta(hours=1)
+"""Age from which on a data file belongs to no commit that is under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,41 @@ def purge(table: Table, keep: str | None = None) -> Purged:
     removed = _remove_unused(table, before)
     log.info("purged", table=".".join(table.name()), refs=len(gone), snapshots=len(old), files=removed)
     return Purged(refs=tuple(gone), snapshots=len(old), files=removed)
+
+
+def purge_shared(table: Table, owner: str) -> Purged:
+    """Remove all snapshots but the newest of a table that others write meanwhile, and old data files of one owner.
+
+    The table is partitioned by its owners alone. Data files that no snapshot has, of whomever, go once they are an hour
+    old: a younger one may be of a commit that is under way. A second call removes what the first one, cut short, left.
+
+    Raises:
+        CommitFailedException: another commit was faster.
+    """
+    table.refresh()
+    newest = table.current_snapshot()
+    needed = {ref.snapshot_id for ref in table.refs().values()} | ({newest.snapshot_id} if newest else set())
+    old = [each for each in table.metadata.snapshots if each.snapshot_id not in needed]
+    kept = _data_files(table, [each for each in table.metadata.snapshots if each.snapshot_id in needed])
+    known = _data_files(table, table.metadata.snapshots)
+    gone = {path for path, of in known.items() if path not in kept and of == owner}
+    # The files go first: once their snapshots are gone, nothing says whose they are.
+    latest = datetime.now(UTC) - _COMMITTED_BY_NOW
+    removed = 0
+    for files, path in stored_data_files(table):
+        if path in gone or (path not in known and files.get_file_info(path).mtime < latest):
+            files.delete_file(path)
+            removed += 1
+    if old:
+        table.maintenance.expire_snapshots().by_ids([each.snapshot_id for each in old]).commit()
+        table.refresh()
+    log.info("purged", table=".".join(table.name()), snapshots=len(old), files=removed)
+    return Purged(snapshots=len(old), files=removed)
+
+
+def stored_data_files(table: Table) -> list[tuple[pafs.FileSystem, str]]:
+    """Return every data file in the folders of the table, used or not."""
+    return [(files, path) for files, path in stored_files(table) if path.endswith(".parquet")]
 
 
 def tags_other_than(table: Table, keep: str | None) -> list[str]:
@@ -94,6 +134,16 @@ def _remove_unused(table: Table, before: set[str]) -> int:
             files.delete_file(path)
             removed += 1
     return removed
+
+
+def _data_files(table: Table, snapshots: Iterable[Snapshot]) -> dict[str, str]:
+    """Return the paths of the data files of snapshots, each with the first value of its partition."""
+    return {
+        _path(table, entry.data_file.file_path): str(entry.data_file.partition[0])
+        for snapshot in snapshots
+        for manifest in snapshot.manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    }
 
 
 def _used(table: Table) -> Iterator[str]:

@@ -187,6 +187,8 @@ class Noting:
         self._decode = decode
         self.places: list[tuple[str, int, int]] = []
         """File, place and number in its message of each such event."""
+        self.newest: int | None = None
+        """The newest commit time of such an event (epoch µs)."""
 
     def __call__(self, message: Message) -> list[Event | ErasedEvent] | Quarantined:
         """Decode one message."""
@@ -195,6 +197,8 @@ class Noting:
             return events
         found, numbers = self._recogniser.stripped(events)
         self.places += [(message.file, message.place, number) for number in numbers]
+        times = (events[number].committed_at for number in numbers)
+        self.newest = max((at for at in (self.newest, *times) if at is not None), default=None)
         return found
 
 

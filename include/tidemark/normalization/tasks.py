@@ -57,6 +57,8 @@ class Done(msgspec.Struct, kw_only=True):
     """Of events that only their file orders."""
     erased: list[tuple[str, int, int]] = []
     """File, place and number in its message of each event whose row was erased."""
+    newest_erased: int | None = None
+    """The newest commit time of such an event (epoch µs), where it was searched for."""
     unknown_members: list[UnknownMember] = []
     """Members of messages that the format does not know."""
     problem: str | None = None
@@ -233,7 +235,7 @@ def search(task: bytes, *, decoding: Decoding, raw: Target) -> bytes:
             whole = with_file_order(unerased(messages), decoding.width_at)
             for message in messages_of(whole):
                 noting(message)
-    return msgspec.json.encode(Done(erased=noting.places))
+    return msgspec.json.encode(Done(erased=noting.places, newest_erased=noting.newest))
 
 
 class LogPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,37 +7,34 @@ short; meanwhile no other stage works on the source. No Spark, but for the searc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import reduce
 from types import MappingProxyType
 
 import msgspec
 import structlog
-from pyiceberg.expressions import And, BooleanExpression, Or
 
+from tidemark.erasure import attempts, compared_keys, logs, refusals
 from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
-from tidemark.erasure import logs, refusals
 from tidemark.erasure.certificate import Certificate
 from tidemark.erasure.search import Places, by_file, dumps, search
 from tidemark.erasure.subject import Subject, find_subject, is_normalized
 from tidemark.errors import ConfigurationError, RetriableLakeError
-from tidemark.lake import copies
+from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
-from tidemark.lake.file_edits import Found
-from tidemark.lake.filters import equals, unset
+from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
-from tidemark.ledger.erasure_rows import BEGUN, DONE, ErasureRow
+from tidemark.ledger.erasure_rows import DONE, ErasureRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures, retrying
 from tidemark.normalization.erased_keys import EVER, EVERYWHERE, Erasure, fingerprint
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.tables.eras import of_table
-from tidemark.values.iso8601 import to_micros
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +48,10 @@ class _Work:
     source: Source
     subject: Subject
     secret: bytes
+
+    def compared(self, erased: Sequence[Erasure]) -> Edit:
+        """Return the edit that takes keys out of the ledger's comparisons with the source database."""
+        return compared_keys.edit(self.source.source, self.secret, erased)
 
 
 def run(
@@ -92,44 +93,29 @@ def run(
         raise RetriableLakeError(
             f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
         )
-    mine = _of_command(known, subject.erasures(secret, EVER, EVERYWHERE))
+    asked = subject.erasures(secret, EVER, EVERYWHERE)
+    mine = attempts.of_command(known, asked)
     work = _Work(lake=lake, ledger=ledger, source=source, subject=subject, secret=secret)
     if verify:
         return _verified(work, mine)
-    places = search(lake, ledger, source, subject, secret, subject.erasures(secret, EVER, EVERYWHERE))
+    places = search(lake, ledger, source, subject, secret, asked)
+    compared = work.compared(asked)
     if dry_run:
         found = certificates.searched(lake, ledger, subject, places, {})
+        found |= certificates.compared(lake, compared, file_edits.NOTHING)
         return _report(source, subject, found, places, {"dry_run": 1})
     is_done = bool(mine) and all(row.state == DONE for row in mine)
-    if is_done and not _is_anything(lake, ledger, subject, places, unread=unread):
+    is_listed = any(place.found for place in certificates.compared(lake, compared, file_edits.NOTHING).values())
+    if is_done and not (is_listed or _is_anything(lake, ledger, subject, places, unread=unread)):
         return _verified(work, mine)
     refusals.require_own(lake, ledger, subject)
-    rows = _begun(ledger, subject, secret, places, mine)
-    removed, cut = _erased(lake, ledger, source, subject, places, unread=unread)
+    log.info("erasing", source=source.source, table=str(subject.target), events=len(places.events))
+    rows = attempts.begin(ledger, subject, secret, mine, attempts.time_of(places, mine, known))
+    removed, cut = _erased(work, rows, places, unread=unread)
     done = [msgspec.structs.replace(row, state=DONE, cut=cut) for row in rows]
     report = _certified(work, done, removed, places_before=places)
-    ledger.replace(ErasureRow, done, _are(done))
+    ledger.replace(ErasureRow, done, attempts.are(done))
     return report
-
-
-def _of_command(known: Sequence[ErasureRow], erasures: Sequence[Erasure]) -> list[ErasureRow]:
-    """Return the rows of earlier attempts: for these keys, and for keys that a command began together with them.
-
-    Once its events are erased, nothing shows which keys a row had in earlier eras.
-    """
-    asked = {(each.digest, each.begins) for each in erasures}
-    mine = [row for row in known if (row.digest, row.begins or "") in asked]
-    times = {row.before for row in mine}
-    return [*mine, *(row for row in known if row.before in times and row not in mine)]
-
-
-def _are(rows: Sequence[ErasureRow]) -> BooleanExpression:
-    """Return the condition that a row of the ledger is one of these."""
-    each: list[BooleanExpression] = []
-    for row in rows:
-        begins = Or(equals("begins", row.begins or ""), unset("begins"))
-        each.append(And(equals("digest", row.digest), begins))
-    return reduce(Or, each)
 
 
 def _is_anything(lake: Lake, ledger: Ledger, subject: Subject, places: Places, *, unread: bool) -> bool:
@@ -137,49 +123,23 @@ def _is_anything(lake: Lake, ledger: Ledger, subject: Subject, places: Places, *
     return bool(places.erasable or (unread and places.unread) or any(each.files for each in published))
 
 
-def _begun(
-    ledger: Ledger, subject: Subject, secret: bytes, places: Places, earlier: Sequence[ErasureRow]
-) -> list[ErasureRow]:
-    """Write to the ledger that the keys are erased, before anything is; with those that an attempt before began."""
-    now = datetime.now(UTC)
-    spans = [span.newest for span in ledger.spans() if span.object in subject.names]
-    rows = [
-        ErasureRow(
-            object=each.object,
-            digest=each.digest,
-            reading=msgspec.json.encode(each.columns).decode(),
-            secret=fingerprint(secret),
-            before=now,
-            horizon=each.horizon,
-            state=BEGUN,
-            begins=each.begins,
-            ends=each.ends,
-        )
-        for each in subject.erasures(secret, to_micros(now), max(spans, default=""))
-    ]
-    identities = {(row.digest, row.begins) for row in rows}
-    others = [row for row in earlier if row.state == BEGUN and (row.digest, row.begins) not in identities]
-    rows += [msgspec.structs.replace(row, before=now) for row in others]
-    ledger.replace(ErasureRow, rows, _are(rows))
-    log.info("erasing", source=subject.source, table=str(subject.target), events=len(places.events))
-    return rows
-
-
-def _erased(
-    lake: Lake, ledger: Ledger, source: Source, subject: Subject, places: Places, *, unread: bool
-) -> tuple[dict[str, Found], int]:
+def _erased(work: _Work, rows: Sequence[ErasureRow], places: Places, *, unread: bool) -> tuple[dict[str, Found], int]:
     """Remove the rows from all messages, from what is published, from the change log; then files that nothing needs."""
-    with copies.rehearsal(source.source):  # drops what a rehearsal that was cut short left
+    lake, ledger, subject = work.lake, work.ledger, work.subject
+    with copies.rehearsal(subject.source):  # drops what a rehearsal that was cut short left
         pass
     removed = logs.erase_messages(lake, subject, places, unread=unread)
     erased = sum(row["detail"] is None for row in logs.erased_events(lake, subject))
     events = erased + logs.count_events(lake, subject, places)
     last = cuts.last_published(ledger)
-    rows = ledger.tables(equals("object", subject.object))
-    counted = sum(row.erased or 0 for row in rows if last is not None and row.cut <= last.cut)
+    standings = ledger.tables(equals("object", subject.object))
+    counted = sum(row.erased or 0 for row in standings if last is not None and row.cut <= last.cut)
     number, published = erasing_cut.publish(lake, ledger, subject, max(0, events - counted))
     removed |= logs.erase_events(lake, subject, places)
     logs.recount(lake, ledger, subject)
+    every = [msgspec.structs.replace(erasures.erasure_of(row), before=EVER) for row in rows]
+    removed[str(compared_keys.TABLE)] = compared_keys.erase(lake, work.compared(every))
+    compared_keys.purge(lake, subject.source)
     erasing_cut.purge(lake, ledger, subject, number)
     return {**removed, **published}, number
 
@@ -197,6 +157,9 @@ def _certified(
     source, subject = work.source, work.subject
     erased = tuple(map(erasures.erasure_of, rows))
     found = search(work.lake, work.ledger, source, subject, work.secret, erased)
+    places = certificates.searched(work.lake, work.ledger, subject, found, removed, erased)
+    compared = removed.get(str(compared_keys.TABLE), file_edits.NOTHING)
+    places |= certificates.compared(work.lake, work.compared(erased), compared)
     written = Certificate(
         source=subject.source,
         table=str(subject.target),
@@ -208,7 +171,7 @@ def _certified(
         erased_up_to=max(row.before for row in rows).isoformat(),
         cut=max((row.cut for row in rows if row.cut is not None), default=None),
         searched_at=datetime.now(UTC).isoformat(),
-        places=certificates.searched(work.lake, work.ledger, subject, found, removed, erased),
+        places=places,
         newer_events=found.newer,
         unread_messages=by_file(found.unread),
         dumps=dumps(places_before or found),
@@ -220,7 +183,16 @@ def _certified(
         "nothing_found": int(written.nothing_found),
         "certificate": str(path),
     }
-    return _report(source, subject, written.places, places_before or found, summary, left=written.unread_messages)
+    report = _report(source, subject, written.places, places_before or found, summary, left=written.unread_messages)
+    return replace(report, remarks=(*report.remarks, *_ahead(subject, max(row.before for row in rows))))
+
+
+def _ahead(subject: Subject, before: datetime) -> Iterator[str]:
+    if before > datetime.now(UTC):
+        yield (
+            f"{subject.target}: an erased event was committed at {before.isoformat()}, ahead of the clock here. What "
+            "the source commits of the key up to then is of the erased row, and is not published"
+        )
 
 
 def _report(
@@ -233,7 +205,14 @@ def _report(
 ) -> StageReport:
     """Return the report: a line for each table, a problem for what is left, a remark for each dump with the rows."""
     totals: dict[str, int | str] = {**summary}
-    problems = [] if summary.get("nothing_found", 1) or left else [f"{subject.target}: rows are left, erase again"]
+    found_in = {name for name, place in places.items() if place.found and "nothing_found" in summary}
+    listed = str(compared_keys.TABLE)
+    problems = [f"{subject.target}: rows are left, erase again"] if found_in - {listed} and not left else []
+    if listed in found_in:
+        problems.append(
+            f"{listed}: a file of the last hour has the key, and it may be of a commit that is under way. Erase again "
+            "in an hour"
+        )
     problems += [
         f"{file}, messages {', '.join(map(str, numbers))}: not decoded, in quarantine, and the text has the table's "
         f"name and the key. Correct the cause and `tidemark quarantine retry {source.source}`, or erase with `--unread`"
