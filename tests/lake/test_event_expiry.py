@@ -71,6 +71,14 @@ def _rebuild(source: Source, *tables: str) -> list[str]:
     return [problem for report in reports for problem in report.problems]
 
 
+def _unknown_keys(source: Source, table: str) -> list[str]:
+    """What an erasure of a row says of keys that the row may have had."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TIDEMARK_ERASE_SECRET", "a secret of the tests, long enough")
+        report = run_stage("erase", source, table=f"{NAME}.{table}", key=["id=2"], dry_run=True)
+    return [problem.partition(" (")[0] for problem in report.problems]
+
+
 @pytest.mark.spark
 @pytest.mark.more
 def test_events_past_their_time(
@@ -118,6 +126,8 @@ def test_events_past_their_time(
     assert (_values(lake, "plain"), _values(lake, "bag")) == (expected, [(1, "a", "x")])
     life = explain(lake, f"{NAME}.plain", ["id=2"])
     assert (life.expired, len(life.chapters), explain(lake, f"{NAME}.kept", ["id=2"]).expired) == (1, 0, 0)
+    assert _unknown_keys(source, "plain") == [f"{NAME}.plain: events of batches up to 1 are past their time"]
+    assert _unknown_keys(source, "kept") == []
 
     problems = "\n".join(_rebuild(source, "plain", "whole", "kept"))
     for table in ("plain", "whole"):

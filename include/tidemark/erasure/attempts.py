@@ -45,9 +45,18 @@ def are(rows: Sequence[ErasureRow]) -> BooleanExpression:
 
 
 def begin(
-    ledger: Ledger, subject: Subject, secret: bytes, earlier: Sequence[ErasureRow], before: datetime
+    ledger: Ledger, subject: Subject, secret: bytes, earlier: Sequence[ErasureRow], before: datetime, unfollowed: int
 ) -> list[ErasureRow]:
-    """Write to the ledger that the keys are erased, before anything is; with those that an attempt before began."""
+    """Write to the ledger that the keys are erased, before anything is; with those that an attempt before began.
+
+    Args:
+        ledger: of the source.
+        subject: whose rows.
+        secret: of the keyed hashes.
+        earlier: the rows of earlier attempts (``of_command``).
+        before: ``time_of`` the erasure.
+        unfollowed: the last batch whose events are past their time; 0 for none.
+    """
     spans = [span.newest for span in ledger.spans() if span.object in subject.names]
     rows = [
         ErasureRow(
@@ -60,6 +69,7 @@ def begin(
             state=BEGUN,
             begins=each.begins,
             ends=each.ends,
+            unfollowed=unfollowed or None,
         )
         for each in subject.erasures(secret, to_micros(before), max(spans, default=""))
     ]

@@ -66,13 +66,16 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Events of the key that came after the erasure: they are of a new row."""
     unread_messages: dict[str, list[int]]
     """Undecoded messages in quarantine whose text has the table's name and the key: file and places."""
+    unfollowed: int
+    """Events of batches up to this one were past their time at the erasure, so they could not show other keys that the
+    row had, and what is left under these is not known. 0: the change log had all events."""
     dumps: dict[str, list[int]]
     """Dump files that held the rows, and the places in them. They belong to the owner of the source."""
 
     @property
     def nothing_found(self) -> bool:
-        """Whether no row of the subject is left, in any file."""
-        return not (self.unread_messages or any(place.found for place in self.places.values()))
+        """Whether no row of the subject is left, in any file; not so if some of its keys may be unknown."""
+        return not (self.unfollowed or self.unread_messages or any(place.found for place in self.places.values()))
 
     def as_json(self) -> bytes:
         """Return the certificate as one JSON object."""

@@ -24,3 +24,5 @@ class ErasureRow(LedgerRow, frozen=True, kw_only=True):
     cut: int | None = None
     begins: str | None = None
     ends: str | None = None
+    unfollowed: int | None = None
+    """The last batch whose events were past their time then, so that they could not show other keys of the row."""

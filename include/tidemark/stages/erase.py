@@ -7,7 +7,7 @@ short; meanwhile no other stage works on the source. No Spark, but for the searc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.erasure_rows import DONE, ErasureRow
+from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures, retrying
 from tidemark.normalization.erased_keys import EVER, EVERYWHERE, Erasure, fingerprint
@@ -93,24 +94,22 @@ def run(
         raise RetriableLakeError(
             f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
         )
-    asked = subject.erasures(secret, EVER, EVERYWHERE)
-    mine = attempts.of_command(known, asked)
+    mine = attempts.of_command(known, asked := subject.erasures(secret, EVER, EVERYWHERE))
     work = _Work(lake=lake, ledger=ledger, source=source, subject=subject, secret=secret)
     if verify:
         return _verified(work, mine)
     places = search(lake, ledger, source, subject, secret, asked)
-    compared = work.compared(asked)
+    unfollowed = max((batch for _, batch in Expired(lake, source.source).among(subject.names)), default=0)
     if dry_run:
         found = certificates.searched(lake, ledger, subject, places, {})
-        found |= certificates.compared(lake, compared, file_edits.NOTHING)
-        return _report(source, subject, found, places, {"dry_run": 1})
-    is_done = bool(mine) and all(row.state == DONE for row in mine)
-    is_listed = any(place.found for place in certificates.compared(lake, compared, file_edits.NOTHING).values())
-    if is_done and not (is_listed or _is_anything(lake, ledger, subject, places, unread=unread)):
+        found |= certificates.compared(lake, work.compared(asked), file_edits.NOTHING)
+        return _with(_report(source, subject, found, places, {"dry_run": 1}), problems=_unfollowed(subject, unfollowed))
+    is_done = bool(mine) and all(row.state == DONE and (row.unfollowed or 0) <= unfollowed for row in mine)
+    if is_done and not _is_anything(work, places, asked, unread=unread):
         return _verified(work, mine)
     refusals.require_own(lake, ledger, subject)
     log.info("erasing", source=source.source, table=str(subject.target), events=len(places.events))
-    rows = attempts.begin(ledger, subject, secret, mine, attempts.time_of(places, mine, known))
+    rows = attempts.begin(ledger, subject, secret, mine, attempts.time_of(places, mine, known), unfollowed)
     removed, cut = _erased(work, rows, places, unread=unread)
     done = [msgspec.structs.replace(row, state=DONE, cut=cut) for row in rows]
     report = _certified(work, done, removed, places_before=places)
@@ -118,9 +117,12 @@ def run(
     return report
 
 
-def _is_anything(lake: Lake, ledger: Ledger, subject: Subject, places: Places, *, unread: bool) -> bool:
-    published = erasing_cut.find(lake, ledger, subject).values()
-    return bool(places.erasable or (unread and places.unread) or any(each.files for each in published))
+def _is_anything(work: _Work, places: Places, asked: Sequence[Erasure], *, unread: bool) -> bool:
+    if places.erasable or (unread and places.unread):
+        return True
+    published = erasing_cut.find(work.lake, work.ledger, work.subject).values()
+    compared = certificates.compared(work.lake, work.compared(asked), file_edits.NOTHING).values()
+    return any(each.files for each in published) or any(each.found for each in compared)
 
 
 def _erased(work: _Work, rows: Sequence[ErasureRow], places: Places, *, unread: bool) -> tuple[dict[str, Found], int]:
@@ -174,6 +176,7 @@ def _certified(
         places=places,
         newer_events=found.newer,
         unread_messages=by_file(found.unread),
+        unfollowed=max(row.unfollowed or 0 for row in rows),
         dumps=dumps(places_before or found),
     )
     path = written.write(home())
@@ -184,7 +187,22 @@ def _certified(
         "certificate": str(path),
     }
     report = _report(source, subject, written.places, places_before or found, summary, left=written.unread_messages)
-    return replace(report, remarks=(*report.remarks, *_ahead(subject, max(row.before for row in rows))))
+    ahead = _ahead(subject, max(row.before for row in rows))
+    return _with(report, problems=_unfollowed(subject, written.unfollowed), remarks=ahead)
+
+
+def _with(report: StageReport, *, problems: Iterable[str] = (), remarks: Iterable[str] = ()) -> StageReport:
+    return replace(report, problems=(*report.problems, *problems), remarks=(*report.remarks, *remarks))
+
+
+def _unfollowed(subject: Subject, batch: int) -> Iterator[str]:
+    if batch:
+        yield (
+            f"{subject.target}: events of batches up to {batch} are past their time (`retention: changelog_days`). If "
+            "the row had another key in them, it is not known, and what is left under it was not searched. Erase the "
+            "row's earlier keys by name too. Or decode all messages again before you erase, as long as raw has them: "
+            f"`tidemark run {subject.source} --reprocess`, without dates"
+        )
 
 
 def _ahead(subject: Subject, before: datetime) -> Iterator[str]:
