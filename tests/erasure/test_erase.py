@@ -22,11 +22,14 @@ from support.running import die_at, run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError, ErasureError
 from tidemark.lake.feeds import in_step
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, feed
 from tidemark.lake.retention import drop_up_to, without_bytes
+from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import Class, DifferingKey, ReconciliationRow, Result
+from tidemark.ledger.rows import BatchRow, CutRow
 from tidemark.pipeline import run_stage
 from tidemark.queries.status import status_of
 from tidemark.report import site
@@ -154,6 +157,16 @@ def _holding(home: Path, text: str) -> list[str]:
     return found
 
 
+def _note_reprocessing(lake: Lake) -> None:
+    """Let the last published cut show a reprocessing, the third, and a batch be derived again by a later one."""
+    ledger = Ledger(lake, NAME)
+    last = cuts.last_published(ledger)
+    assert last is not None
+    ledger.replace(CutRow, [msgspec.structs.replace(last, reprocessed=3)], equals("cut", last.cut))
+    batches = [msgspec.structs.replace(row, reprocessed=4) for row in ledger.batches(equals("batch", 1))]
+    ledger.replace(BatchRow, batches, equals("batch", 1))
+
+
 def _accounts(lake: Lake) -> None:
     ledger = Ledger(lake, NAME)
     for row in ledger.tables():
@@ -180,6 +193,7 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
     _deliver(landing, "day3.json", *DAYS[2])
     run_all(source)  # onto rewritten tables
     without_bytes(lake, lake.load(("quarantine", NAME)), 1)
+    _note_reprocessing(lake)
     before = _holding(home, CANARY)
     dry = _erase(source, dry_run=True)
     after_dry = _holding(home, CANARY)
@@ -201,7 +215,8 @@ def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home:
         "done": done,
         "killed": killed,
     }
-    story |= {"fed": [_fed(lake)]}
+    story |= {"fed": [_fed(lake)], "reprocessed": [row.reprocessed for row in Ledger(lake, NAME).batches()]}
+    story |= {"cuts": sorted(Ledger(lake, NAME).cuts(), key=lambda row: row.cut)}
     story |= {"rows": _rows(lake), "orders": _rows(lake, "orders"), "versions": _rows(lake, "customers__history")}
     story |= {"left": _holding(home, CANARY), "certificate": _told(done), "counted": _erased_events(lake)}
     site.write(lake, [NAME])
@@ -279,6 +294,12 @@ def test_the_erasure_is_a_cut_and_counts(erased: dict[str, Any]) -> None:
     assert erased["status"]["tables"][TABLE]["erased"] == 5
     assert erased["status"]["tables"][TABLE]["closes"]
     assert sorted(erased["counted"]) == [2, 3]
+
+
+def test_an_erasure_answers_for_nothing_that_was_derived_again(erased: dict[str, Any]) -> None:
+    """Its cut shows no newer reprocessing than the cut before it, and batches that are counted again keep theirs."""
+    assert [row.reprocessed for row in erased["cuts"][-2:]] == [3, 3]
+    assert erased["reprocessed"].count(4) == 1
 
 
 def test_the_certificate_tells_places_and_no_key(erased: dict[str, Any], landing: Path) -> None:

@@ -27,3 +27,14 @@ def test_a_member_is_noted_once(lake: Lake) -> None:
     assert sorted(member_rows.unknown_members(ledger), key=lambda row: row.batch) == expected
     member_rows.note(ledger, [], among("batch", [2]))
     assert member_rows.unknown_members(ledger) == expected[:1], "a newer version knows the other one"
+
+
+def test_members_that_a_reprocessing_finds_are_told_from_those_known_before(lake: Lake) -> None:
+    """One that was known stays what it was; one that it finds has its number, until a later one finds it no more."""
+    ledger = Ledger(lake, "of_reprocessed_members")
+    member_rows.note(ledger, [_row(1, "part")], above("batch", 0))
+    everything = among("batch", [1])
+    for number in (1, 2):
+        member_rows.note(ledger, [_row(1, "part"), _row(1, "more")], everything, number)
+        found = {row.member: row.reprocessed for row in member_rows.unknown_members(ledger)}
+        assert found == {"part": None, "more": 1}

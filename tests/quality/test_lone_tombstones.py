@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from support.histories import Table, deliver, message
 from support.running import run_all
 from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
@@ -61,6 +62,14 @@ def test_tombstones_without_deletes_hold_a_run(source: Make, spark: SparkSession
     assert [report.problems for report in reports] == [(), (), ()]
     rows = lake.load((shop.source, "items")).scan(selected_fields=("id",)).to_arrow().to_pylist()
     assert sorted(row["id"] for row in rows) == [1, 3]
+    # Derived again without the options, the published record deletes nothing any more. A person is asked for it once.
+    run_stage("normalize", shop, None, None, reprocess=True)
+    assert any("1 records have no value" in text for text in _problems(shop))
+    last = Ledger(lake, shop.source).last_cut()
+    assert last is not None
+    run_stage("publish", shop, approve=last.cut)
+    deliver(folder, "4", _records("shop.items", (4, b'{"id":4}', _row("c", 4, id=4))))
+    assert not run_all(shop)["check"].problems
 
 
 def test_tombstones_behind_deletes_and_heartbeats_say_nothing(source: Make, spark: SparkSession) -> None:

@@ -122,7 +122,7 @@ def publish(lake: Lake, ledger: Ledger, subject: Subject, erased: int) -> tuple[
         own = erased if name == subject.object else 0
         rows.append(_row(lake, target, standings[name], number, erased=own, gone=gone))
     ledger.replace(TableRow, rows, equals("cut", number))
-    cut = CutRow(cut=number, state=cuts.CHECKED, batch=last.batch)
+    cut = CutRow(cut=number, state=cuts.CHECKED, batch=last.batch, reprocessed=last.reprocessed)
     ledger.replace(CutRow, [cut], equals("cut", number))
     for row in rows:
         if row.state == cuts.STOPPED:  # publishing leaves stopped tables where they are

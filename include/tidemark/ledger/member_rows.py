@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 from pyiceberg.expressions import BooleanExpression, Not
 
 from tidemark.ledger.ledger import Ledger
@@ -19,21 +20,31 @@ class UnknownMemberRow(LedgerRow, frozen=True, kw_only=True):
     """Its path in the message."""
     file: str
     place: int
+    reprocessed: int | None = None
+    """The reprocessing that found it first; None: it was found when the batch was read first."""
 
 
 def unknown_members(ledger: Ledger, *conditions: BooleanExpression) -> list[UnknownMemberRow]:
     """Return the members that are unknown, each with the first batch that had it."""
-    columns = ("batch", "member", "file", "place")
-    rows = ledger.read(UnknownMemberRow.TABLE, *conditions, columns=columns)
-    return [UnknownMemberRow(**{name: row[name] for name in columns}) for row in rows]
+    return msgspec.convert(ledger.read(UnknownMemberRow.TABLE, *conditions), list[UnknownMemberRow])
 
 
-def note(ledger: Ledger, found: Iterable[UnknownMemberRow], replaced: BooleanExpression) -> None:
-    """Write down the members that no earlier message had, in place of what was noted for batches decoded again."""
+def note(
+    ledger: Ledger, found: Iterable[UnknownMemberRow], replaced: BooleanExpression, reprocessed: int | None = None
+) -> None:
+    """Write down the members that no earlier message had, in place of what was noted for batches decoded again.
+
+    ``reprocessed`` is the number of the reprocessing that found them.
+    """
     first: dict[str, UnknownMemberRow] = {}
     for row in sorted(found, key=lambda row: (row.batch, row.file, row.place)):
         first.setdefault(row.member, row)
     known = {row.member for row in unknown_members(ledger, Not(replaced))} if first else set()
-    fresh = [row for member, row in first.items() if member not in known]
-    if fresh or unknown_members(ledger, replaced):
+    before = {row.member: row.reprocessed for row in unknown_members(ledger, replaced)}
+    fresh = [
+        msgspec.structs.replace(row, reprocessed=before.get(member, reprocessed))
+        for member, row in first.items()
+        if member not in known
+    ]
+    if fresh or before:
         ledger.replace(UnknownMemberRow, fresh, replaced)

@@ -52,7 +52,14 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
     retry_of: int | None = None
     logs: tuple[str, ...] | None = None  # the orders that they were dumped in, two at most
     heard: datetime | None = None
+    reprocessed: int | None = None
+    """The number of the reprocessing that derived its events; None: they were derived once."""
     written_at: datetime | None = None
+
+    @property
+    def landed_with(self) -> int:
+        """The batch that the messages landed with."""
+        return self.batch if self.retry_of is None else self.retry_of
 
     @property
     def accounted(self) -> int:
@@ -254,6 +261,8 @@ class CutRow(LedgerRow, frozen=True, kw_only=True):
     cut: int
     state: str
     batch: int
+    reprocessed: int | None = None
+    """The newest reprocessing before it was built."""
     written_at: datetime | None = None
 
 

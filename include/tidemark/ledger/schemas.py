@@ -47,12 +47,14 @@ BATCHES = pa.schema(
         ("retry_of", pa.int32()),
         ("logs", pa.list_(pa.string())),
         ("heard", INSTANT),
+        ("reprocessed", pa.int32()),
         ("at", INSTANT),
     ]
 )
 """What became of the messages of a batch: ``landed = decoded + control + quarantined``. ``events`` counts the change
 events that the messages held. ``logs``, where it may decide the order of statements: the partitions of topics and the
 series of files that they came in, two at most. ``heard`` is the time of the newest control event, such as a heartbeat.
+``reprocessed`` is the number of the reprocessing of the source that derived its events again, null if none did.
 
 A batch with ``retry_of`` holds messages that landed with that batch and were quarantined. None of them landed again,
 and the messages that decode now are subtracted from ``quarantined`` (0 = decoded + control - both). So the equation
@@ -205,11 +207,13 @@ CUTS = pa.schema(
         ("cut", pa.int32()),
         ("state", pa.string()),
         ("batch", pa.int32()),
+        ("reprocessed", pa.int32()),
         ("at", INSTANT),
     ]
 )
 """Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval),
-``publishing`` (tables are being moved), ``published``, ``replaced``."""
+``publishing`` (tables are being moved), ``published``, ``replaced``. ``reprocessed`` is the number of the newest
+reprocessing before it was built: what a later one derived again is judged with the next cut."""
 
 TRANSACTIONS = pa.schema(
     [
@@ -236,11 +240,12 @@ UNKNOWN_MEMBERS = pa.schema(
         ("member", pa.string()),
         ("file", pa.string()),
         ("place", pa.int64()),
+        ("reprocessed", pa.int32()),
         ("at", INSTANT),
     ]
 )
 """Members of messages that the format does not know: their path in a message, the first batch that has it, and the
-place of one such message."""
+place of one such message. ``reprocessed`` is the number of the reprocessing that found it first, if one did."""
 
 SOURCE_FILES = pa.schema([("source", pa.string()), ("batch", pa.int32()), ("declared", pa.string()), ("at", INSTANT)])
 """What the source file said, without defaults, as JSON, when messages were last read: one row a source. Of the landing

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from tidemark.events import Operation
 from tidemark.lake import names
-from tidemark.lake.filters import above, at_most, equals
+from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.ledger import Ledger
+from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.of_source import Finding
 from tidemark.quality.set_aside import one_of
 from tidemark.quality.verdicts import CheckResult
@@ -24,26 +25,25 @@ LONE_TOMBSTONES = "records without a value, and no delete"
 """Name of the check."""
 
 
-def judged(lake: Lake, source: str, batches: tuple[int, int], severity: Severity) -> Iterator[Finding]:
+def judged(lake: Lake, source: str, batches: JudgedBatches, severity: Severity) -> Iterator[Finding]:
     """Yield how many records without a value came, with the place of one of them, if no DELETE ever came.
 
-    The change log is read only where no batch has a DELETE, and a new one has messages that are no changes.
+    The change log is read only where no batch has a DELETE, and a judged one has messages that are no changes.
 
     Args:
         lake: with the change log and the ledger of the source.
         source: its name.
-        batches: the last batch that is published, and the batch of the cut. Only what came in between counts.
+        batches: that the cut is judged by.
         severity: what the source file says.
     """
-    ledger, (published, newest) = Ledger(lake, source), batches
-    new, up_to = above("batch", published), at_most("batch", newest)
+    ledger, up_to = Ledger(lake, source), at_most("batch", batches.newest)
     changelog = lake.find(names.change_log(source))
-    if changelog is None or not any(row.control for row in ledger.batches(new, up_to)):
+    if changelog is None or not any(row.control for row in ledger.batches(up_to) if batches.holds(row.batch)):
         return
     if ledger.contents(up_to, equals("operation", Operation.DELETE)):
         return
-    scan = changelog.scan(new, selected_fields=("file", "place"))
-    for condition in (up_to, equals("kind", RowKind.CONTROL.value), equals("operation", "tombstone")):
+    scan = changelog.scan(batches.condition(), selected_fields=("file", "place"))
+    for condition in (equals("kind", RowKind.CONTROL.value), equals("operation", "tombstone")):
         scan = scan.filter(condition)
     if not (count := scan.count()):
         return

@@ -8,6 +8,7 @@ from pyiceberg.table import Table
 
 from tidemark.errors import UnknownOperationError, UnknownTypeError
 from tidemark.lake.filters import among
+from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.of_source import Finding
 from tidemark.quality.set_aside import in_quarantine, one_of
 from tidemark.quality.verdicts import CheckResult
@@ -19,7 +20,7 @@ UNKNOWN_MESSAGES = "messages with an unknown operation or type"
 _REASONS = (UnknownOperationError.reason, UnknownTypeError.reason)
 
 
-def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: Severity) -> Iterator[Finding]:
+def judged(source: str, quarantine: Table, batches: JudgedBatches, severity: Severity) -> Iterator[Finding]:
     """Yield how many messages of a cut name something unknown, with the place of one of them; nothing for none.
 
     Quarantine is partitioned by batch and reason, so the metadata of its files gives their number, and one row is read.
@@ -27,7 +28,7 @@ def judged(source: str, quarantine: Table, batches: tuple[int, int], severity: S
     Args:
         source: name of the source.
         quarantine: its table.
-        batches: the last batch that is published, and the batch of the cut.
+        batches: that the cut is judged by.
         severity: what the source file says.
     """
     scan = in_quarantine(quarantine, batches, among("reason", _REASONS))

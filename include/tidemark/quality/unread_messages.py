@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pyiceberg.table import Table
 
-from tidemark.lake.filters import above, at_most
+from tidemark.lake.filters import at_most, unset
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization.identifying import other_format
+from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.of_source import Finding
 from tidemark.quality.set_aside import in_quarantine, one_of
 from tidemark.quality.verdicts import CheckResult
@@ -19,45 +21,67 @@ UNREAD_MESSAGES = "messages quarantined beyond the limit"
 """Name of the check."""
 
 
-def judged(ledger: Ledger, source: Source, quarantine: Table, batches: tuple[int, int]) -> Iterator[Finding]:
+class _Share(NamedTuple):
+    """Messages that are judged together."""
+
+    batches: JudgedBatches
+    landed: int
+    quarantined: int
+    allowed: int
+
+    @property
+    def excess(self) -> int:
+        """How many more are set aside than may be."""
+        return self.quarantined - self.allowed
+
+
+def judged(ledger: Ledger, source: Source, quarantine: Table, batches: JudgedBatches) -> Iterator[Finding]:
     """Yield whether no more messages are set aside than may be; nothing if none is.
+
+    Messages that are new and messages that were derived again are judged each on their own, as neither makes the share
+    of the other small. The worse of both is reported.
 
     Args:
         ledger: of the source.
         source: the source.
         quarantine: its table.
-        batches: the last batch that is published, and the batch of the cut. What is judged came in between.
+        batches: that the cut is judged by.
     """
-    published, newest = batches
-    rows = ledger.batches(above("batch", published), at_most("batch", newest))
-    # What was retried leaves the quarantine, and is subtracted there.
-    landed, quarantined = (sum(getattr(row, name) for row in rows) for name in ("landed", "quarantined"))
-    if not quarantined:
+    shares = [share for part in batches.parts() if (share := _share(ledger, source, part)).quarantined > 0]
+    if not shares:
         return
-    allowed = source.quarantinable(landed)
+    worse = max(shares, key=lambda share: share.excess)
     result = CheckResult(
         name=UNREAD_MESSAGES,
         columns=(),
         severity=Severity(source.invariants.quarantined_share.value),
-        success=quarantined <= allowed,
-        observed=f"{quarantined} of {landed}",
-        expected=f"at most {allowed}",
+        success=worse.excess <= 0,
+        observed=f"{worse.quarantined} of {worse.landed}",
+        expected=f"at most {worse.allowed}",
     )
     if result.success:
         yield Finding(result)
         return
+    again = " that were derived again" if worse.batches.again else ""
     sentence = (
-        f"{quarantined} of {landed} messages of {source.source} cannot be read (allowed: {allowed})."
-        f"{one_of(in_quarantine(quarantine, batches))}{_looks_like(ledger, source, batches)} `tidemark quarantine list "
-        f"{source.source}` tells the reasons; `max_quarantined` sets the limit"
+        f"{worse.quarantined} of {worse.landed} messages of {source.source}{again} cannot be read (allowed: "
+        f"{worse.allowed}).{one_of(in_quarantine(quarantine, worse.batches, unset('object')))}"
+        f"{_looks_like(ledger, source, worse.batches)} `tidemark quarantine list {source.source}` tells the reasons; "
+        "`max_quarantined` sets the limit"
     )
     yield Finding(result, (sentence,))
 
 
-def _looks_like(ledger: Ledger, source: Source, batches: tuple[int, int]) -> str:
-    """Return that the newest file of the cut is in another format than the source file says; empty if it is not so."""
-    published, newest = batches
-    files = [row.path for row in ledger.landed_files(newest) if row.batch > published]
+def _share(ledger: Ledger, source: Source, batches: JudgedBatches) -> _Share:
+    """Return what became of the messages of batches. A retry counts with the batch that its messages landed with."""
+    rows = [row for row in ledger.batches(at_most("batch", batches.newest)) if batches.holds(row.landed_with)]
+    landed = sum(row.landed for row in rows)
+    return _Share(batches, landed, sum(row.quarantined for row in rows), source.quarantinable(landed))
+
+
+def _looks_like(ledger: Ledger, source: Source, batches: JudgedBatches) -> str:
+    """Return that the newest file of batches is in another format than the source file says; empty if it is not so."""
+    files = [row.path for row in ledger.landed_files(batches.newest) if batches.holds(row.batch)]
     likely = other_format(files[-1], source.format) if files else None
     if likely is None:
         return ""

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 from tidemark.compaction import renamed
 from tidemark.lake import names
 from tidemark.lake.catalog import home
-from tidemark.lake.filters import above, at_most, equals
+from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, member_rows
 from tidemark.ledger.check_rows import CHECK, RENAMED
@@ -41,6 +41,7 @@ from tidemark.quality import (
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about, invariants
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
+from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.judging import judge
 from tidemark.quality.of_source import Finding, of_source
 from tidemark.quality.records import record
@@ -89,7 +90,7 @@ def run(source: Source) -> StageReport:
     verdicts, places = judge(lake, once, source, rows, _by_object(doubts, contradicted, volumes, drifts))
     summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
-    of_messages = _of_messages(lake, ledger, source, (published, cut.batch), offsets)
+    of_messages = _of_messages(lake, ledger, source, JudgedBatches.of(ledger, last, cut), offsets)
     findings = [*of_messages, *_freshness(ledger, source, [*past, *rows])]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
@@ -145,21 +146,21 @@ def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> li
 
 
 def _of_messages(
-    lake: Lake, ledger: Ledger, source: Source, batches: tuple[int, int], offsets: Sequence[OffsetsRow]
+    lake: Lake, ledger: Ledger, source: Source, batches: JudgedBatches, offsets: Sequence[OffsetsRow]
 ) -> Iterator[Finding]:
     """Yield what the cut's messages lack, what of them is unknown, and how many cannot be read."""
     asked = source.invariants.missing_offsets
     if offsets and asked is not Consequence.OFF:
-        yield missing_offsets.judged(source.source, offsets, batches[0], Severity(asked.value))
+        yield missing_offsets.judged(source.source, offsets, batches.published, Severity(asked.value))
     quarantine = lake.find(names.quarantine(source.source))
     asked = source.invariants.unknown_messages
     if quarantine is not None and asked is not Consequence.OFF:
         yield from unknown_messages.judged(source.source, quarantine, batches, Severity(asked.value))
     if quarantine is not None and source.invariants.quarantined_share is not Consequence.OFF:
         yield from unread_messages.judged(ledger, source, quarantine, batches)
-    asked, new = source.invariants.unknown_members, (above("batch", batches[0]), at_most("batch", batches[1]))
-    members = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, *new)
-    if members:
+    asked = source.invariants.unknown_members
+    known = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, at_most("batch", batches.newest))
+    if members := [row for row in known if batches.shows(row)]:
         yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
     asked = source.invariants.lone_tombstones
     if asked is not Consequence.OFF:

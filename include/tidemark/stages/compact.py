@@ -21,7 +21,7 @@ from tidemark.lake import log_tables
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, reprocessings
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
@@ -94,7 +94,8 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     ledger.replace(TableRow, rows, equals("cut", cut.number))
     built = [each for each in decisions if isinstance(each, Built)]
     contradictions.note(ledger, cut.number, built)
-    ledger.replace(CutRow, [CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest)], equals("cut", cut.number))
+    begun = CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest, reprocessed=reprocessings.newest(ledger) or None)
+    ledger.replace(CutRow, [begun], equals("cut", cut.number))
     report = _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
     unasked = [f"{row.object}: {row.reason}" for row in rows if row.reason == schema_policies.CONSENT]
     return replace(report, remarks=(*unasked, *contradictions.sentences(built)))

@@ -30,7 +30,7 @@ from tidemark.lake.data_files import Target
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED
-from tidemark.ledger import member_rows
+from tidemark.ledger import member_rows, reprocessings
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import DisorderRow
@@ -229,14 +229,15 @@ def _decode(
         with_events = {str(content.table) for content in contents}
         ledger.request_rebuild(with_events | restated.concerned(ledger, found, instead_of))
     ledger.write_contents(found, before if instead_of is None else newest, instead_of=instead_of)
-    rows = _accounted(ledger, found)
+    reprocessed = None if instead_of is None else reprocessings.newest(ledger) + 1
+    rows = _accounted(ledger, found, reprocessed)
     for row in rows:
         _close(tables.source.source, row)
     replaced = above("batch", before) if instead_of is None else instead_of
     if instead_of is None:
         derived.settle(ledger, newest)
     _note_disorders(ledger, derived.disorders, max(batches), replaced)
-    member_rows.note(ledger, derived.unknown_members(), replaced)
+    member_rows.note(ledger, derived.unknown_members(), replaced, reprocessed)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
     marks = {"batch": str(newest), **erasures.marks(derived.tasks)}
@@ -267,7 +268,7 @@ def _note_disorders(ledger: Ledger, found: Iterable[Disorder], batch: int, repla
         ledger.forget(DisorderRow, replaced)
 
 
-def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[BatchRow]:
+def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]], reprocessed: int | None) -> list[BatchRow]:
     """Return what became of the messages of each batch, beside how many messages its files had."""
     landed = Counter[int]()
     for file in ledger.files(among("batch", found)):
@@ -282,6 +283,7 @@ def _accounted(ledger: Ledger, found: Mapping[int, Sequence[Tally]]) -> list[Bat
             events=sum(count for tally in tallies for _, count in tally.contents),
             logs=tuple(sorted({log for tally in tallies for log in tally.logs})[:2]),
             heard=instant_of(max((tally.heard for tally in tallies if tally.heard is not None), default=None)),
+            reprocessed=reprocessed,
         )
         for batch, tallies in sorted(found.items())
     ]
