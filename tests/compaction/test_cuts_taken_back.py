@@ -22,6 +22,7 @@ TRACKING: dict[str, Any] = {"history": {"ignore": ["seen"]}}
 ENTRIES: dict[str, dict[str, Any]] = {
     "typed": {},
     "flagged": {"deletes": "soft"},
+    "filled": {"deletes": "soft"},
     "people": TRACKING,
     "part": {**TRACKING, "where": "id < 100"},
     "fed": {"feed": True},
@@ -54,6 +55,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     seen.deliver("one", [
         *(logs["typed"].put(number, id=number, x=10 * number) for number in (1, 2)),
         *(logs["flagged"].put(number, id=number, a="x") for number in (1, 2)), logs["flagged"].delete(3, id=2, a="x"),
+        logs["filled"].put(1, id=1, a="x"),
         *(logs["people"].put(number, id=number, ssn=f"{number}-45", seen=1) for number in (1, 2)),
         *(logs["part"].put(number, id=number, a="x", seen=1) for number in range(1, 10)),
         *(logs[name].put(number, id=number, a="x") for name in ("fed", "fed_by_others") for number in (1, 2, 3)),
@@ -63,6 +65,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
         spark.sql(statement.format(lake=lake.name))
     seen.deliver("two", [
         logs["typed"].ddl(10, "MODIFY x VARCHAR(10)"), logs["typed"].put(11, id=3, x="a"),
+        logs["filled"].ddl(10, "ADD COLUMN n int DEFAULT 5"), logs["filled"].truncate(11),
         logs["people"].put(10, {"id": 1, "ssn": "1-45", "seen": 1}, id=1, ssn="1-46", seen=2),
         logs["part"].put(10, {"id": 1, "a": "x", "seen": 1}, id=1, a="y", seen=2),
         *(logs[name].put(10, id=4, a="x") for name in ("fed", "fed_by_others")),
@@ -94,8 +97,23 @@ def test_restored_rows_are_those_of_their_cut(story: Story) -> None:
     tables = story.seen.tables
     for name in ("typed", "flagged"):
         assert tables["restored"][name] == tables["one"][name] != tables["two"][name]
-    for name in ("typed", "flagged", "people", "people__history", "part", "part__history", "fed", "fed_by_others"):
+    for name in (
+        "typed",
+        "flagged",
+        "filled",
+        "people",
+        "people__history",
+        "part",
+        "part__history",
+        "fed",
+        "fed_by_others",
+    ):
         assert tables["on"][name] == tables["two"][name], name
+
+
+def test_a_row_that_a_truncate_marks_has_the_default_from_before(story: Story) -> None:
+    """Both came in one cut. As one event after the other, the row had the value of the new column when it went."""
+    assert story.seen.tables["two"]["filled"] == ("id a n _cdc_deleted", [(1, "x", 5, True)])
 
 
 def test_a_column_that_is_left_out_is_in_no_history(story: Story) -> None:

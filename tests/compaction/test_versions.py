@@ -434,6 +434,13 @@ SOFT_CASES: dict[str, tuple[Callable[[Table], list[list[Change]]], list[tuple[An
         ],
         [(1, "c", None, 5, True), (2, "x", "y", 4, True)],
     ),
+    "a_late_part_between_two_truncates": (
+        lambda t: [
+            [t.insert(1, 1, "a", "b"), t.truncate(2), t.update(5, 1, "c", ...), t.truncate(6)],
+            [t.update(3, 1, "x", ...)],
+        ],
+        [(1, "c", None, 6, True)],
+    ),
     "a_late_truncate_below_a_partial_row": (
         lambda t: [[t.insert(1, 1, "a", "b")], [t.update(5, 1, "c", ...)], [t.truncate(3)]],
         [(1, "c", None, 5, False)],

@@ -117,7 +117,7 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
     bounds = row_writing.bounds_of(prepared, fold.rows, fold.totals) if late is None else key_bounds.ANY
-    judged = _by_cell(prepared, fold, late, truncates, bounds) if by_cell else None
+    judged = _by_cell(prepared, fold, late, bounds) if by_cell else None
     ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
     marked = emptied.marked + (_marked_rows(prepared, ready, bounds) if totals.marks else 0)
     moved = _moved_rows(prepared, ready, bounds, by_cell=by_cell) if totals.away or late is not None else 0
@@ -231,16 +231,14 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int
     return counts
 
 
-def _by_cell(
-    prepared: Prepared, fold: Fold, late: DataFrame | None, truncates: Truncates, bounds: KeyBounds
-) -> DataFrame:
+def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, bounds: KeyBounds) -> DataFrame:
     """Return what rows become where cells have writers of their own, or deleted rows get late events; kept."""
     plan, folded = prepared.plan, fold.rows
     if late is not None:
         folded = folded.join(late, frames.key_names(plan), "left_anti")
     ready = row_cells.combine(folded, bounds.of(prepared.stored(), plan), prepared.state.rows(), plan)
     if late is not None:
-        ready = ready.unionByName(marked_again.rows(prepared, late, truncates))
+        ready = ready.unionByName(marked_again.rows(prepared, late))
     return checkpointed(ready)
 
 

@@ -18,7 +18,6 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import Events
 from tidemark.events import Operation
 from tidemark.folding import frames, keyed
-from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import greatest
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
@@ -71,18 +70,19 @@ def _first_new_truncate(prepared: Prepared) -> str | None:
     return truncation.first_new(prepared.log)
 
 
-def rows(prepared: Prepared, late: DataFrame, truncates: Truncates) -> DataFrame:
+def rows(prepared: Prepared, late: DataFrame) -> DataFrame:
     """Return the rows of some keys as all events of the change log make them.
 
     Args:
         prepared: a table with soft deletes.
         late: ``late_keys``.
-        truncates: all that are known.
 
     Returns:
         As ``folding.cells.combine``: a row changes where the table has it otherwise; each was written whole.
     """
     plan, changes = prepared.log.whole()
+    # The state keeps the newest of each cut, and a row may have been written between two of them.
+    truncates = truncation.of_whole_log(plan.found, changes)
     changes = changes.where(F.col("operation") != Operation.TRUNCATE)
     sound = moved_rows.acted(prepared.log, Events(plan, changes), None).where(F.col("set_aside").isNull())
     keys = frames.key_names(plan)

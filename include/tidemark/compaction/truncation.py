@@ -106,6 +106,8 @@ def empty(prepared: Prepared, truncates: Truncates, folded: DataFrame | None = N
     shard = F.col(frames.key_names(plan)[-1]) if plan.found.shards else F.lit("")
     counts = [F.count("*").alias("older"), alive.alias("alive"), F.count_if(back).alias("back")]
     counted = rows.groupBy(shard.alias("shard")).agg(*counts).collect()
+    if plan.soft and counted:
+        prepared.fill_defaults()  # a row that is marked here has the position of the TRUNCATE, which may be later
     for row in counted:
         merging.delete_older(prepared.run.session, plan, prepared.branch, truncates.newest[row["shard"]])
     if "cells" in prepared.state.kinds:
