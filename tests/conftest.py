@@ -182,6 +182,15 @@ def lake(home: Path) -> Lake:
     return Lake.open()
 
 
+@pytest.fixture(params=["one_task", "tasks_apart"])
+def one_task_or_apart(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files be read in one task, or each in a task of its own: it must make no difference."""
+    from support.running import tasks_apart
+
+    if request.param == "tasks_apart":
+        tasks_apart(monkeypatch)
+
+
 @pytest.fixture
 def source(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Source]:
     """Make a source of this test's own: ``source("canal_json", tables={...})``; its landing is ``tmp_path``."""

@@ -89,11 +89,10 @@ def _mixed(seed: int, transactions: Sequence[Sequence[Told]], without: str) -> l
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("apart", [False, True], ids=["one_task", "tasks_apart"])
+@pytest.mark.usefixtures("one_task_or_apart")
 @pytest.mark.parametrize("seed", range(how_many(usually=1, proving=9)))
 def test_open_is_what_lacks_an_event_that_can_land(
     seed: int,
-    apart: bool,  # noqa: FBT001
     source: Make,
     lake: Lake,
     tmp_path: Path,
@@ -103,8 +102,6 @@ def test_open_is_what_lacks_an_event_that_can_land(
 
     It makes no difference which of the tasks read the events of a transaction, and which read its end.
     """
-    if apart:
-        tasks_apart(monkeypatch)
     runs = _mixed(seed, generated(seed, 40), without="never")
     world = World(source, lake, tmp_path)
     landed: list[Told] = []

@@ -14,7 +14,7 @@ from tidemark.lake.branches import ancestry
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.pipeline import run_stage
-from tidemark.stages import REBUILD, STAGES
+from tidemark.stages import REBUILD
 
 pytestmark = pytest.mark.spark
 NAME = "back"
@@ -81,7 +81,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     feeds = {name: (replayed(lake, table), published(lake, table)) for name, table in tables.items()}
     run_stage("restore", after, None, None, cut=1)
     seen.run("restored", after, stages=())
-    seen.run("on", after, stages=STAGES)
+    seen.run("on", after)
     return Story(seen, feeds, added)
 
 

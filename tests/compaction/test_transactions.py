@@ -293,20 +293,16 @@ def test_decoded_again_on_other_tasks(
         assert ({number_of(each["id"]) for each in found["open"]}, found["rolled_back"]) == expected
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["one_task", "tasks_apart"])
+@pytest.mark.usefixtures("one_task_or_apart")
 def test_decoded_again_without_an_event(
-    apart: bool,  # noqa: FBT001
     source: Make,
     lake: Lake,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where events have flags and no marker is sent: an event that is read again no more opens its transaction.
 
     All tables of the transaction are built again then, though events of some of them are in other batches.
     """
-    if apart:
-        tasks_apart(monkeypatch)
     running = Running(source, lake, tmp_path, "shareplex_json", landing=str(tmp_path / "%Y-%m-%d" / "*"))
     strict, ledger = running.source.model_copy(update={"max_message_mib": 1}), Ledger(lake, running.source.source)
     long = change("two", 2, INSERT, 1, "b" * (1 << 20))

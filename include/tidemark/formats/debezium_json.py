@@ -91,7 +91,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     payload = envelope if envelope.payload is msgspec.UNSET else envelope.payload
     if payload is None or payload.op is None or payload.source is None:
         return [_looked_at_closely(value, message, options)]
-    if payload.op == "m":
+    if payload.op == "m":  # as ``_of_envelope``, without a call for each message
         return [_control("message", message, payload)]
     return [_change(message, payload, envelope.schema, options)]
 

@@ -264,13 +264,11 @@ def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, T
     tables = _required(lake, target, cut) if tables is None else tables
     rows, versions = whole_beside(target)
     required = [each for each in (*moved_together(target), rows) if each in tables]
-    # A history or a feed that the source file no longer asks for has no candidate and stays as it is, without the tag.
     optional = (*beside(target), *([versions] if rows in required else []))
-    found = {each: table for each in optional if (table := lake.find(each)) is not None}
-    kept = {each: table for each, table in found.items() if branch in table.refs()}
-    for identifier in (*required, *kept):
-        table = tables.get(identifier) or kept.get(identifier) or lake.load(identifier)
-        if branch in table.refs():  # else it was moved before a crash: the commit that moves it drops the branch
+    for table in (*(tables[each] for each in required), *map(lake.find, optional)):
+        # Without the branch, it was moved before a crash: the commit that moves it drops the branch. Or it is a history
+        # or a feed that the source file no longer asks for, which stays as it is, without the tag.
+        if table is not None and branch in table.refs():
             fast_forward(table, branch, name, pending_schema.changes(table, cut))
 
 
