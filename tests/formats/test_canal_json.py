@@ -260,7 +260,8 @@ def test_initial_load_ranks_below_every_change() -> None:
         ("decimal(65,30)", "string", "plain"), ("float(7,4)", "float", "text"),
         ("float(24)", "float", "text"), ("FLOAT(25)", "double", "text"), ("float(30,2)", "float", "text"),
         ("double precision", "double", "text"),
-        ("date", "date", "text"), ("datetime(6)", "timestamp", "text"), ("timestamp", "timestamp", "text"),
+        ("decimal(0)", "decimal(10, 0)", "text"), ("date", "date", "text"),
+        ("datetime(6)", "timestamp", "text"), ("timestamp", "timestamp", "text"),
         ("time(3)", "string", "plain"), ("year(4)", "int", "text"), ("varchar(255)", "string", "plain"),
         ("enum('unsigned','b')", "string", "plain"), ("set('a','b')", "string", "plain"), ("json", "string", "plain"),
         ("varbinary(16)", "binary", "latin1"), ("longblob", "binary", "latin1"), ("POINT", "binary", "latin1"),
@@ -273,7 +274,15 @@ def test_mysql_types(text: str, type_: str, encoding: str) -> None:
     assert (found.name, found.type, found.encoding) == ("c", type_, Encoding(encoding))
 
 
-@pytest.mark.parametrize("text", ["", "number(10)", "1", "(10)", "int4range", "timestamptz"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "number(10)", "1", "(10)", "int4range", "timestamptz", "decimal(5, 6)",
+        # Python refuses to make an int of so many figures.
+        f"varchar({'9' * 5000})", f"decimal({'9' * 5000})", f"decimal(38, {'9' * 5000})", f"float({'9' * 5000})",
+    ],
+    ids=lambda text: text[:20],
+)  # fmt: skip
 def test_a_type_that_mysql_does_not_have_is_named(text: str) -> None:
     """A type nobody knows is an error, not a string."""
     with pytest.raises(UnknownTypeError, match="column 'c'"):

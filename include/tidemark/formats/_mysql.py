@@ -62,6 +62,9 @@ _AFTER_NUMBERS = 10**18
 
 _DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed"})
 
+_MOST_FIGURES = 10
+"""Most figures of a length. The longest text has 4294967295 bytes."""
+
 _FOUR_BYTES = frozenset({"int", "integer", "int4"})
 
 _EIGHT_BYTES = frozenset({"bigint", "int8"})
@@ -115,10 +118,11 @@ def column(name: str, text: str) -> Column:
     """
     match = _TYPE.match(text)
     word = match[1].lower() if match else ""
-    if match and word in _DECIMALS:
-        return _decimal(name, match[2], match[3])
-    if match is None or word not in _TYPES:
-        raise UnknownTypeError(f"column '{name}' has the type '{text}', which is no type of MySQL")
+    decimal = _decimal(name, match[2], match[3]) if match and word in _DECIMALS else None
+    if decimal is not None:
+        return decimal
+    if match is None or word not in _TYPES or len(match[2] or "") > _MOST_FIGURES:
+        raise UnknownTypeError(f"column '{name}' has the type '{text[:80]}', which is no type of MySQL")
     type_, encoding = _TYPES[word]
     if word == "float" and match[2] and not match[3] and int(match[2]) > _OF_A_FLOAT:
         type_, encoding = _DOUBLE
@@ -141,8 +145,14 @@ def _bounds(word: str, text: str, size: str | None, *, unsigned: bool) -> str | 
     return UNSET
 
 
-def _decimal(name: str, precision: str | None, scale: str | None) -> Column:
-    digits, places = (int(precision), int(scale or 0)) if precision else (38, 18)
+def _decimal(name: str, precision: str | None, scale: str | None) -> Column | None:
+    """Return the column of a decimal; None where MySQL has none of this size."""
+    if max(len(precision or ""), len(scale or "")) > _MOST_FIGURES:
+        return None
+    # MySQL reads a precision of 0 as 10.
+    digits, places = (int(precision) or 10, int(scale or 0)) if precision else (38, 18)
+    if places > digits:
+        return None
     if digits > 38:
         return Column(name=name, type="string")
     return Column(name=name, type=f"decimal({digits}, {places})", encoding=Encoding.TEXT)
