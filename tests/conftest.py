@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from support.lakes import empty_lake, leave_the_disk_to_the_system
 from support.rounds import PROVING
@@ -35,6 +36,10 @@ _ROOM = "-Xms2500m -Xmn1500m -XX:MetaspaceSize=256m -XX:ParallelGCThreads=1"
 One thread collects, as the other worker uses the other core. Spark takes memory in pages, by default of up to
 64 MB, and each is filled with zeros first: small tables need a few rows of one.
 """
+
+# Without this, Hypothesis fails a test because the machine is busy, and not for what it found.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 @pytest.hookimpl(tryfirst=True)
