@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from tidemark.dumps import listing
-from tidemark.errors import ConfigurationError, LandingError
+from tidemark.errors import ConfigurationError
 
 DAY_MICROS = 86_400_000_000
 JAN_1 = 1_767_225_600_000_000
@@ -186,17 +186,6 @@ def test_uri_of_a_local_folder_is_that_folder(tmp_path: Path) -> None:
     """``file://`` reads as the plain path does."""
     touch(tmp_path, "2026-01-01/a.json")
     assert found(f"file://{tmp_path}/%Y-%m-%d/*.json") == ["2026-01-01/a.json"]
-
-
-def test_more_files_than_the_limit_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit counts the files not yet landed: at the limit the run goes on, above it the error names it."""
-    monkeypatch.setattr(listing, "FILES_LIMIT", 3)
-    touch(tmp_path, "1.json", "2.json", "3.json")
-    assert len(listing.find(f"{tmp_path}/*", start=None, end=None)) == 3
-    touch(tmp_path, "4.json")
-    with pytest.raises(LandingError, match="4 files for one run, the limit is 3"):
-        listing.find(f"{tmp_path}/*", start=None, end=None)
-    assert len(listing.find(f"{tmp_path}/*", start=None, end=None, landed={f"{tmp_path}/1.json"})) == 4
 
 
 def test_object_store_is_listed_by_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

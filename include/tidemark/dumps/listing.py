@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -18,11 +18,8 @@ import structlog
 from tidemark.dumps.file_names import in_order, widths
 from tidemark.dumps.stored_file import locate
 from tidemark.dumps.time_fields import lacking
-from tidemark.errors import ConfigurationError, LandingError
+from tidemark.errors import ConfigurationError
 from tidemark.values.iso8601 import from_micros, to_micros
-
-FILES_LIMIT: Final = 10_000
-"""Most dump files of one run."""
 
 _DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
 
@@ -87,7 +84,6 @@ def find(
     *,
     start: datetime | None,
     end: datetime | None,
-    landed: Container[str] = frozenset(),
     zone: tzinfo = UTC,
 ) -> list[DumpFile]:
     """Return the dump files of one run, ordered by interval and by path, with the numbers in it as numbers.
@@ -106,13 +102,11 @@ def find(
             name and ``**/`` for any folders. A last name without wildcard may be a folder.
         start: of the interval, UTC unless it has a zone; None for no bound.
         end: first moment after the interval; None for no bound.
-        landed: paths that do not count against the limit of ``FILES_LIMIT`` files for each run.
         zone: the time zone of the times in paths.
 
     Raises:
         ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs; or a folder
             cannot be listed.
-        LandingError: there are more files than the limit.
     """
     taken = parsed(pattern)
     files = []
@@ -124,11 +118,6 @@ def find(
             file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
             if file.within(_micros(start), _micros(end, none=1 << 63)):
                 files.append(file)
-    new = sum(file.path not in landed for file in files)
-    if new > FILES_LIMIT:
-        raise LandingError(
-            f"{pattern}: {new} files for one run, the limit is {FILES_LIMIT}; take shorter intervals or join the files"
-        )
     width_at = widths(file.path for file in files)
     return sorted(files, key=lambda file: (file.interval, in_order(file.path, width_at)))
 

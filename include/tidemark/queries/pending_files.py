@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.unmatched import unmatched
-from tidemark.errors import ConfigurationError
+from tidemark.errors import ConfigurationError, LandingError
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
+
+FILES_LIMIT: Final = 10_000
+"""Most new dump files of one run."""
 
 Interval = tuple[datetime | None, datetime | None]
 
@@ -48,10 +52,16 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
     """
     rows = ledger.landed_files(batch) if ledger else []
     landed = _as_landed(rows)
-    listed = find(source.landing, start=None, end=None, landed=landed, zone=source.zone)
+    listed = find(source.landing, start=None, end=None, zone=source.zone)
     earlier = _intervals(ledger) if ledger else iter(())
     due = listed if start is None and end is None else _due(listed, [(start, end), *earlier])
     fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
+    new = sum(file.path not in landed for file in fresh)
+    if new > FILES_LIMIT:
+        raise LandingError(
+            f"{source.landing}: {new} new files for one run, the limit is {FILES_LIMIT}; take shorter intervals or "
+            "join the files"
+        )
     return Pending(listed=len(listed), fresh=fresh, rows=rows, landed=landed)
 
 

@@ -1,0 +1,58 @@
+"""Which files a run would land, how many it may, and what is remarked of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import LandingError
+from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
+from tidemark.queries import pending_files
+from tidemark.queries.pending_files import Pending, pending
+from tidemark.sources.model import Source
+
+MakeSource = Callable[..., Source]
+
+BATCH = 1
+"""Newest batch of ``raw``."""
+
+
+def day(number: int) -> datetime:
+    """A moment of January 2026."""
+    return datetime(2026, 1, number, tzinfo=UTC)
+
+
+@pytest.fixture
+def daily(source: MakeSource, tmp_path: Path) -> Source:
+    """A source with a folder for each day."""
+    return source("canal_json", landing=f"{tmp_path}/%Y-%m-%d/*.json")
+
+
+def deliver(source: Source, *names: str) -> None:
+    """Write small files."""
+    for name in names:
+        path = Path(source.landing).parents[1] / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n")
+
+
+def names(files: Pending) -> list[str]:
+    """Folder and name of the files that would land."""
+    return ["/".join(Path(file.path).parts[-2:]) for file in files.fresh]
+
+
+def test_the_limit_counts_the_files_that_the_run_would_land(
+    daily: Source, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run for one day of a folder with many days goes on; a run for more new files than the limit is refused."""
+    monkeypatch.setattr(pending_files, "FILES_LIMIT", 2)
+    ledger = Ledger(lake, daily.source)
+    deliver(daily, *(f"2026-01-0{number}/{name}.json" for number in (1, 2, 3) for name in "ab"))
+    assert names(pending(daily, ledger, BATCH, day(2), day(3))) == ["2026-01-02/a.json", "2026-01-02/b.json"]
+    for start, end, count in ((day(2), day(4), 4), (None, None, 6)):
+        with pytest.raises(LandingError, match=f"{count} new files for one run, the limit is 2; take shorter"):
+            pending(daily, ledger, BATCH, start, end)
