@@ -332,7 +332,7 @@ def test_what_is_guessed_is_told_with_the_next_steps(folder: Path, bare: Path) -
 def test_landing_and_start_date_are_those_of_the_sample(folder: Path, bare: Path) -> None:
     """The file is found by the pattern; the start is the day of the oldest event, or of the path if that is earlier."""
     source = _init("erp", str(bare))
-    assert [file.path for file in find(source.landing, start=None, end=None)] == [str(bare)]
+    assert [file.path for file in find(source.landing, start=None, end=None).files] == [str(bare)]
     assert source.landing.endswith("/dt=%Y-%m-%d/*")
     assert source.start_date == datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -29,7 +29,7 @@ def touch(root: Path, *names: str) -> None:
 
 def found(pattern: str, start: datetime | None = None, end: datetime | None = None) -> list[str]:
     """Names of the folder and file found, in order."""
-    return ["/".join(Path(file.path).parts[-2:]) for file in listing.find(pattern, start=start, end=end)]
+    return ["/".join(Path(file.path).parts[-2:]) for file in listing.find(pattern, start=start, end=end).files]
 
 
 def day(number: int, hour: int = 0) -> datetime:
@@ -64,7 +64,7 @@ def test_interval_size_and_order_are_told(tmp_path: Path) -> None:
     """A file has the start of its period in epoch µs, its size and its time; the order is interval, path."""
     touch(tmp_path, "b/2026010101.json", "a/2026010200.json", "a/2026010101.json")
     os.utime(tmp_path / "b/2026010101.json", ns=(1, 1234567890123456789))
-    files = listing.find(f"{tmp_path}/*/%Y%m%d%H.json", start=None, end=None)
+    files = listing.find(f"{tmp_path}/*/%Y%m%d%H.json", start=None, end=None).files
     assert [file.interval for file in files] == [JAN_1 + 3_600_000_000, JAN_1 + 3_600_000_000, JAN_1 + DAY_MICROS]
     assert files[1].path == f"{tmp_path}/b/2026010101.json"
     assert (files[1].size, files[1].modified) == (3, 1234567890123456789)
@@ -113,13 +113,16 @@ def test_links_pipes_and_folders_are_not_taken(tmp_path: Path) -> None:
     assert found(f"{tmp_path}/d/**/*.json") == ["d/a.json"]
 
 
-def test_times_that_do_not_exist_are_no_match(tmp_path: Path) -> None:
-    """The 31st of February, a 25th hour and a second date that differs from the first name no period."""
-    touch(tmp_path, "2026-02-31.json", "2026-01-01.json")
-    assert found(f"{tmp_path}/%Y-%m-%d.json") == [f"{tmp_path.name}/2026-01-01.json"]
+def test_times_that_do_not_exist_are_no_times(tmp_path: Path) -> None:
+    """The 31st of February and day 366 are listed apart; a second date that differs from the first is no match."""
+    touch(tmp_path, "2026-02-31.json", "2026-01-01.json", "2026-01-32.json")
+    listed = listing.find(f"{tmp_path}/%Y-%m-%d.json", start=None, end=None)
+    assert [Path(file.path).name for file in listed.files] == ["2026-01-01.json"]
+    assert [Path(path).name for path in listed.untimed] == ["2026-01-32.json", "2026-02-31.json"]
     touch(tmp_path, "2026/2026-001.log", "2026/2025-001.log", "2026/2026-366.log")
-    files = listing.find(f"{tmp_path}/%Y/%Y-%j.log", start=None, end=None)
-    assert [(Path(file.path).name, file.interval) for file in files] == [("2026-001.log", JAN_1)]
+    listed = listing.find(f"{tmp_path}/%Y/%Y-%j.log", start=None, end=None)
+    assert [(Path(file.path).name, file.interval) for file in listed.files] == [("2026-001.log", JAN_1)]
+    assert [Path(path).name for path in listed.untimed] == ["2026-366.log"]
 
 
 BERLIN, SHANGHAI = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Shanghai")
@@ -132,7 +135,7 @@ def hours_of(names: list[str], folder: Path, first: datetime, hours: int, zone: 
     for hour in range(hours):
         start = first + timedelta(hours=hour)
         end = start + timedelta(hours=1)
-        for file in listing.find(f"{folder}/%Y-%m-%dT%H.json", start=start, end=end, zone=zone):
+        for file in listing.find(f"{folder}/%Y-%m-%dT%H.json", start=start, end=end, zone=zone).files:
             found[Path(file.path).stem].append(hour)
     return found
 
@@ -152,15 +155,15 @@ def test_hours_of_a_zone(tmp_path: Path) -> None:
     forward = [f"2026-03-29T{hour:02d}" for hour in range(5)]
     start = datetime(2026, 3, 28, 23, tzinfo=UTC)
     assert list(hours_of(forward, tmp_path / "c", start, 5, BERLIN).values()) == [[0], [1], [2], [2], [3]]
-    files = listing.find(f"{tmp_path}/[bc]/%Y-%m-%dT%H.json".replace("[bc]", "*"), start=None, end=None, zone=BERLIN)
-    assert [Path(file.path).stem for file in files if "2026-01" not in file.path] == [*forward, *back]
+    listed = listing.find(f"{tmp_path}/*/%Y-%m-%dT%H.json", start=None, end=None, zone=BERLIN)
+    assert [Path(file.path).stem for file in listed.files if "2026-01" not in file.path] == [*forward, *back]
 
 
 def test_days_of_a_zone_have_23_to_25_hours(tmp_path: Path) -> None:
     """A day's folder belongs to the run that begins at its midnight, whatever the length of the day."""
     names = [f"2026-{month}-{number:02d}" for month, number in (("03", 29), ("03", 30), ("10", 25), ("10", 26))]
     touch(tmp_path, *(f"{name}.json" for name in names))
-    files = listing.find(f"{tmp_path}/%Y-%m-%d.json", start=None, end=None, zone=BERLIN)
+    files = listing.find(f"{tmp_path}/%Y-%m-%d.json", start=None, end=None, zone=BERLIN).files
     starts = [datetime.fromtimestamp(start / 1e6, UTC).isoformat()[5:13] for file in files for start in file.starts]
     assert starts == ["03-28T23", "03-29T22", "10-24T22", "10-25T23"]
 
@@ -193,8 +196,8 @@ def test_object_store_is_listed_by_uri(tmp_path: Path, monkeypatch: pytest.Monke
     touch(tmp_path, "bucket/erp/2026-01-02/a b.json", "bucket/erp/2026-01-03/_c.json", "bucket/other/2026-01-02/a.json")
     store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
     monkeypatch.setattr(listing, "locate", lambda root: (store, root.removeprefix("s3://")))
-    files = listing.find("s3://bucket/erp/%Y-%m-%d/*.json?region=eu", start=day(1), end=day(9))
+    files = listing.find("s3://bucket/erp/%Y-%m-%d/*.json?region=eu", start=day(1), end=day(9)).files
     assert [(file.path, file.interval, file.size) for file in files] == [
         ("s3://bucket/erp/2026-01-02/a%20b.json?region=eu", JAN_1 + DAY_MICROS, 3)
     ]
-    assert listing.find("s3://bucket/nowhere/*.json", start=None, end=None) == []
+    assert listing.find("s3://bucket/nowhere/*.json", start=None, end=None).files == []

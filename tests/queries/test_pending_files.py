@@ -11,8 +11,10 @@ import pytest
 from tidemark.errors import LandingError
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
 from tidemark.queries import pending_files
 from tidemark.queries.pending_files import Pending, pending
+from tidemark.queries.source_plan import plan_of
 from tidemark.sources.model import Source
 
 MakeSource = Callable[..., Source]
@@ -56,3 +58,14 @@ def test_the_limit_counts_the_files_that_the_run_would_land(
     for start, end, count in ((day(2), day(4), 4), (None, None, 6)):
         with pytest.raises(LandingError, match=f"{count} new files for one run, the limit is 2; take shorter"):
             pending(daily, ledger, BATCH, start, end)
+
+
+def test_a_path_that_names_no_time_is_remarked(daily: Source, lake: Lake) -> None:
+    """Hour 24 is not guessed to be the next day's first: land and plan say how many files no run takes, and why."""
+    hourly = daily.model_copy(update={"landing": daily.landing.replace("%d/", "%dT%H/")})
+    deliver(hourly, "2026-01-01T23/a.json", "2026-01-01T24/b.json", "2026-02-30T00/c.json")
+    for remarks in (plan_of(hourly).remarks, run_stage("land", hourly).remarks):
+        (remark,) = remarks
+        assert remark.startswith("not taken, as the path names a time that does not exist: 2 files (first: ")
+        assert "2026-01-01T24/b.json" in remark
+    assert Ledger(lake, hourly.source).files()[0].path.endswith("2026-01-01T23/a.json")

@@ -69,6 +69,8 @@ class Plan(TypedDict):
     files: list[PendingFile]
     files_matching: int
     """Files that match the landing path, landed or not."""
+    remarks: list[str]
+    """What is remarked of files that match and would not land."""
     changes: list[ChangedPart]
     needs_a_command: bool
     """Whether a change has no effect on what landed before until a command is given; the status is 1 then."""
@@ -87,6 +89,7 @@ def as_json(plan: SourcePlan) -> Plan:
             for file in plan.files.fresh
         ],
         "files_matching": plan.files.listed,
+        "remarks": list(plan.remarks),
         "changes": [_change(each) for each in plan.changes],
         "needs_a_command": plan.needs_a_command,
         "commands": list(plan.commands),
@@ -125,6 +128,7 @@ def _lines(plan: SourcePlan) -> Iterator[str]:
         yield f"  {file.path}  {file.size} bytes{before}"
     if len(files) > _FILES_SHOWN:
         yield f"  and {len(files) - _FILES_SHOWN} more; --json lists all"
+    yield from (f"  note: {remark}" for remark in plan.remarks)
     since = f" since cut {plan.cut}" if plan.cut else "; nothing was published yet"
     if plan.cut or plan.changes:
         yield f"{plan.source}: {counted(len(plan.changes), 'change')} in the source file{since}"

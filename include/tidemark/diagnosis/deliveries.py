@@ -66,7 +66,7 @@ def _landing(source: Source) -> Finding | Unmatched:
     """Return what the landing path matches, or the part of it that is certainly not there."""
     what, path = f"landing of {source.source}", source.landing
     try:
-        files = find(path, start=None, end=None, zone=source.zone)
+        files = find(path, start=None, end=None, zone=source.zone).files
         if files:
             return ok(what, f"{len(files)} files match {path}")
         missing = unmatched(path, landed=False)

@@ -64,6 +64,16 @@ class DumpFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What matches a landing pattern."""
+
+    files: list[DumpFile]
+    """Ordered by interval and by path, with the numbers in it as numbers."""
+    untimed: list[str]
+    """Sorted paths that name a time that does not exist, as hour 24 or the 30th of February: of no interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
     """A landing pattern, taken apart."""
 
@@ -85,8 +95,8 @@ def find(
     start: datetime | None,
     end: datetime | None,
     zone: tzinfo = UTC,
-) -> list[DumpFile]:
-    """Return the dump files of one run, ordered by interval and by path, with the numbers in it as numbers.
+) -> Listing:
+    """Return the dump files of one run, and the paths that match and name no time.
 
     The path of a file names a period: a day with ``%Y-%m-%d``, an hour with ``%H`` too. The file belongs to the
     interval ``[start, end)`` that contains the start of the period. A path without fields of time belongs to every
@@ -109,17 +119,22 @@ def find(
             cannot be listed.
     """
     taken = parsed(pattern)
-    files = []
+    files, untimed = [], []
     for path, name, size, modified in _list(taken, pattern):
         match = taken.path.fullmatch(name)
-        interval = _period_start(match) if match else None
-        if interval is not None:
-            starts = moments(interval, zone) if interval else ()
-            file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
-            if file.within(_micros(start), _micros(end, none=1 << 63)):
-                files.append(file)
+        if match is None:
+            continue
+        interval = _period_start(match)
+        if interval is None:
+            untimed.append(path)
+            continue
+        starts = moments(interval, zone) if interval else ()
+        file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
+        if file.within(_micros(start), _micros(end, none=1 << 63)):
+            files.append(file)
     width_at = widths(file.path for file in files)
-    return sorted(files, key=lambda file: (file.interval, in_order(file.path, width_at)))
+    files.sort(key=lambda file: (file.interval, in_order(file.path, width_at)))
+    return Listing(files=files, untimed=sorted(untimed))
 
 
 def parsed(pattern: str) -> Pattern:

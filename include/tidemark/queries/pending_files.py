@@ -30,6 +30,8 @@ class Pending:
     """Files that match the pattern, whatever their interval."""
     fresh: Sequence[DumpFile]
     """Files of the interval, and late ones of intervals that were landed before, that are not landed as they are."""
+    untimed: Sequence[str]
+    """Paths that match and name a time that does not exist."""
     rows: Sequence[FileRow]
     """What was landed before, the oldest first."""
     landed: Mapping[str, FileRow]
@@ -52,7 +54,8 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
     """
     rows = ledger.landed_files(batch) if ledger else []
     landed = _as_landed(rows)
-    listed = find(source.landing, start=None, end=None, zone=source.zone)
+    listing = find(source.landing, start=None, end=None, zone=source.zone)
+    listed = listing.files
     earlier = _intervals(ledger) if ledger else iter(())
     due = listed if start is None and end is None else _due(listed, [(start, end), *earlier])
     fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
@@ -62,7 +65,7 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
             f"{source.landing}: {new} new files for one run, the limit is {FILES_LIMIT}; take shorter intervals or "
             "join the files"
         )
-    return Pending(listed=len(listed), fresh=fresh, rows=rows, landed=landed)
+    return Pending(listed=len(listed), fresh=fresh, untimed=listing.untimed, rows=rows, landed=landed)
 
 
 def nothing_new(source: Source, files: Pending, start: datetime | None, end: datetime | None) -> str:

@@ -23,6 +23,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import source_changes
 from tidemark.normalization.source_changes import Change, Need
+from tidemark.queries import landing_remarks
 from tidemark.queries.pending_files import Pending, nothing_new, pending
 from tidemark.sources import model
 from tidemark.sources.choices import Deletes
@@ -89,6 +90,8 @@ class SourcePlan:
     files: Pending
     nothing_new: str
     """Why no file would land; empty if files would."""
+    remarks: tuple[str, ...] = ()
+    """What is remarked of files that would not land."""
     changes: Sequence[PlannedChange] = ()
     arguments: tuple[str, ...] = field(default=())
     """Options of the interval, for the command."""
@@ -132,6 +135,7 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
         cut=cut.cut if cut else 0,
         files=files,
         nothing_new="" if files.fresh else nothing_new(source, files, start, end),
+        remarks=tuple(landing_remarks.of_pending(files)),
         changes=_changes(lake, ledger, source) if lake and ledger else (),
         arguments=arguments,
     )

@@ -31,6 +31,7 @@ from tidemark.lake.log_schemas import RAW, VARIED
 from tidemark.ledger.landing_rows import IntervalRow, RefusalRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
+from tidemark.queries import landing_remarks
 from tidemark.queries.pending_files import nothing_new, pending
 from tidemark.sources.choices import Files
 from tidemark.sources.model import Source
@@ -124,6 +125,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         remarks=(
             *(_waiting(each) for each in found.values() if each.waiting),
             *(() if fresh else [nothing_new(source, files, start, end)]),
+            *landing_remarks.of_pending(files),
         ),
     )
 
