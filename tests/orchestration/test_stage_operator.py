@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +15,16 @@ from typing import Any
 import pytest
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.timetables.base import DagRunInfo
+from airflow.timetables.interval import CronDataIntervalTimetable
+from airflow.utils.types import DagRunType
+from pendulum import DateTime
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake import locks
 from tidemark.orchestration import stage_operator
 from tidemark.orchestration.environment import secrets_of
-from tidemark.orchestration.intervals import interval_of
+from tidemark.orchestration.intervals import interval_of, with_passed_over
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.stages import STAGES, StageReport
 
@@ -93,6 +97,40 @@ def test_partition_is_an_interval_of_the_schedule() -> None:
     assert interval_of(partition("2026-03-01T06:00Z"), "0 */6 * * *") == (day.replace(hour=6), day.replace(hour=12))
     with pytest.raises(ConfigurationError, match="no end without a schedule"):
         interval_of(partition("2026-03-01"), None)
+
+
+def scheduled(start: datetime, earlier: list[tuple[str, datetime, datetime]]) -> Any:
+    """Return the context of a scheduled run after others, each with its type and its interval, the oldest first."""
+
+    def previous(_state: Any, at: datetime) -> Any:
+        before = [run for run in earlier if run[1] < at]
+        if not before:
+            return None
+        kind, begun, ended = max(before, key=lambda run: run[1])
+        info = DagRunInfo.interval(DateTime.instance(begun), DateTime.instance(ended))
+        name = CronDataIntervalTimetable("@daily", timezone="UTC").generate_run_id(
+            run_type=DagRunType(kind), run_after=info.run_after, data_interval=info.data_interval
+        )
+        return SimpleNamespace(run_id=name, logical_date=begun)
+
+    run = SimpleNamespace(run_type="scheduled", logical_date=start, partition_key=None)
+    return context() | {"dag_run": run, "ti": SimpleNamespace(get_previous_ti=previous)}
+
+
+def test_a_scheduled_run_begins_where_the_previous_one_ended() -> None:
+    """Also where the schedule became coarser or finer since, and behind a hundred backfilled days."""
+    day = timedelta(days=1)
+    friday, sunday, monday = (datetime(2026, 1, number, tzinfo=UTC) for number in (2, 4, 5))
+    week = (sunday, sunday + 7 * day)
+    daily = [("scheduled", friday - day, friday), ("scheduled", friday, friday + day)]
+    assert with_passed_over(scheduled(sunday, daily), week, "@weekly") == (friday + day, week[1])
+    assert with_passed_over(scheduled(sunday, daily[:1]), week, "@weekly") == (friday, week[1])
+    weekly = [("scheduled", sunday - 7 * day, sunday)]
+    assert with_passed_over(scheduled(monday, weekly), (monday, monday + day), "@daily") == (sunday, monday + day)
+    backfilled = [("backfill", friday + number * day, friday + (number + 1) * day) for number in range(1, 99)]
+    late = friday + 99 * day
+    given = scheduled(late, [*daily, *backfilled])
+    assert with_passed_over(given, (late, late + day), "@daily") == (friday + day, late + day)
 
 
 @pytest.mark.parametrize(

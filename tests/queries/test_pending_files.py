@@ -35,11 +35,11 @@ def daily(source: MakeSource, tmp_path: Path) -> Source:
 
 
 def deliver(source: Source, *names: str) -> None:
-    """Write small files."""
+    """Write small files, each with content of its own."""
     for name in names:
         path = Path(source.landing).parents[1] / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("{}\n")
+        path.write_text(f'{{"name": "{name}"}}\n')
 
 
 def names(files: Pending) -> list[str]:
@@ -58,6 +58,25 @@ def test_the_limit_counts_the_files_that_the_run_would_land(
     for start, end, count in ((day(2), day(4), 4), (None, None, 6)):
         with pytest.raises(LandingError, match=f"{count} new files for one run, the limit is 2; take shorter"):
             pending(daily, ledger, BATCH, start, end)
+
+
+def test_files_that_no_interval_has_are_remarked_until_they_land(daily: Source, lake: Lake) -> None:
+    """Files between the first interval and the run that are in none; not older ones, and not those that landed."""
+    deliver(daily, *(f"2026-01-{number:02d}/a.json" for number in range(1, 9)))
+    run_stage("land", daily, day(4), day(5))
+    run_stage("land", daily, day(2), day(3))
+    plan = plan_of(daily, day(7), day(8))
+    (remark,) = plan.remarks
+    folder = Path(daily.landing).parents[1]
+    command = f"tidemark run {daily.source} --start 2026-01-03T00:00:00+00:00 --end 2026-01-07T00:00:00+00:00"
+    assert remark == (
+        f"passed over, as no run had an interval with them: 3 files (first: {folder}/2026-01-03/a.json); "
+        f"`{command}` lands them"
+    )
+    assert plan_of(daily).remarks == ()
+    assert run_stage("land", daily, day(7), day(8)).remarks == plan.remarks
+    assert run_stage("land", daily, day(3), day(7)).summary["files"] == 3
+    assert plan_of(daily, day(8), day(9)).remarks == ()
 
 
 def test_a_path_that_names_no_time_is_remarked(daily: Source, lake: Lake) -> None:

@@ -15,8 +15,8 @@ from tidemark.values.iso8601 import moment
 Interval = tuple[datetime | None, datetime | None]
 """``[start, end)`` in UTC. Both None mean everything that has not been landed yet."""
 
-_LOOK_BACK = 10
-"""Most earlier runs, backfills among them, that are searched for the previous scheduled run."""
+_LOOK_BACK = 100
+"""Most earlier runs, backfills among them, that are searched for the previous scheduled run: a request for each."""
 
 
 def interval_of(context: Mapping[str, Any], schedule: str | None = None, zone: tzinfo = UTC) -> Interval:
@@ -53,7 +53,8 @@ def with_passed_over(
     """Return the interval of a run, in which a scheduled run begins where the previous scheduled one ended.
 
     Airflow makes no run for intervals that passed while it was down, or while the previous run took longer than an
-    interval. So the next scheduled run includes them.
+    interval. So the next scheduled run includes them. It does not where more than ``_LOOK_BACK`` runs were backfilled
+    in between; land then gives a remark with the files that are in no interval.
     """
     run, params = context.get("dag_run"), context["params"]
     start, end = interval
@@ -66,8 +67,20 @@ def with_passed_over(
             break
         at = before.logical_date
         if at and before.run_id.startswith("scheduled"):
-            return min(start, next_moment(schedule, at, zone)), end
+            return min(start, _ended(before.run_id, at, schedule, zone)), end
     return interval
+
+
+def _ended(run_id: str, at: datetime, schedule: str, zone: tzinfo) -> datetime:
+    """Return the end of the interval of a scheduled run.
+
+    Airflow names a run after it. The schedule would tell another end, where it has changed since that run.
+    """
+    try:
+        named = moment(run_id.partition("__")[2])
+    except ConfigurationError:
+        named = None
+    return named or next_moment(schedule, at, zone)
 
 
 def width(schedule: str, after: datetime, zone: tzinfo = UTC) -> timedelta:

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from tidemark.queries.pending_files import Pending
+from tidemark.sources.model import Source
 from tidemark.text import counted
+from tidemark.values.iso8601 import from_micros
 
 
-def of_pending(files: Pending) -> Iterator[str]:
-    """Yield what is remarked of files that match and that the run does not take."""
+def of_pending(source: Source, files: Pending, start: datetime | None) -> Iterator[str]:
+    """Yield what is remarked of files that match and that a run does not take.
+
+    Args:
+        source: the source.
+        files: its files.
+        start: start of the run's interval.
+    """
+    if files.passed_over and start:
+        begin = from_micros(min(file.starts[0] for file in files.passed_over))
+        yield (
+            f"passed over, as no run had an interval with them: {counted(len(files.passed_over), 'file')} (first: "
+            f"{files.passed_over[0].path}); `tidemark run {source.source} --start {begin.isoformat()} --end "
+            f"{start.isoformat()}` lands them"
+        )
     if files.untimed:
         yield (
             f"not taken, as the path names a time that does not exist: {counted(len(files.untimed), 'file')} (first: "

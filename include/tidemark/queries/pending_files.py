@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -32,6 +32,9 @@ class Pending:
     """Files of the interval, and late ones of intervals that were landed before, that are not landed as they are."""
     untimed: Sequence[str]
     """Paths that match and name a time that does not exist."""
+    passed_over: Sequence[DumpFile]
+    """Files that lie between the first interval that was run and this one, that no interval has, and that are not
+    landed as they are. Older files are history that nobody asked for."""
     rows: Sequence[FileRow]
     """What was landed before, the oldest first."""
     landed: Mapping[str, FileRow]
@@ -55,17 +58,23 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
     rows = ledger.landed_files(batch) if ledger else []
     landed = _as_landed(rows)
     listing = find(source.landing, start=None, end=None, zone=source.zone)
-    listed = listing.files
-    earlier = _intervals(ledger) if ledger else iter(())
-    due = listed if start is None and end is None else _due(listed, [(start, end), *earlier])
-    fresh = [file for file in due if not _unchanged(file, landed.get(file.path))]
+    waiting = [file for file in listing.files if not _unchanged(file, landed.get(file.path))]
+    earlier = [(row.start, row.end) for row in ledger.intervals()] if ledger else []
+    fresh, others = (waiting, []) if start is None and end is None else _parted(waiting, [(start, end), *earlier])
     new = sum(file.path not in landed for file in fresh)
     if new > FILES_LIMIT:
         raise LandingError(
             f"{source.landing}: {new} new files for one run, the limit is {FILES_LIMIT}; take shorter intervals or "
             "join the files"
         )
-    return Pending(listed=len(listed), fresh=fresh, untimed=listing.untimed, rows=rows, landed=landed)
+    return Pending(
+        listed=len(listing.files),
+        fresh=fresh,
+        untimed=listing.untimed,
+        passed_over=_passed_over(others, earlier, start),
+        rows=rows,
+        landed=landed,
+    )
 
 
 def nothing_new(source: Source, files: Pending, start: datetime | None, end: datetime | None) -> str:
@@ -88,13 +97,22 @@ def nothing_new(source: Source, files: Pending, start: datetime | None, end: dat
     return f"no new files{within}: {ever} {source.landing}; the first part without a match is {missing.path}"
 
 
-def _intervals(ledger: Ledger) -> Iterator[Interval]:
-    return ((row.start, row.end) for row in ledger.intervals())
-
-
-def _due(files: Iterable[DumpFile], intervals: Iterable[Interval]) -> list[DumpFile]:
+def _parted(files: Iterable[DumpFile], intervals: Iterable[Interval]) -> tuple[Sequence[DumpFile], Sequence[DumpFile]]:
+    """Return the files that an interval has, and those that none has."""
     bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in intervals]
-    return [file for file in files if any(file.within(*span) for span in bounds)]
+    due: list[DumpFile] = []
+    others: list[DumpFile] = []
+    for file in files:
+        (due if any(file.within(*span) for span in bounds) else others).append(file)
+    return due, others
+
+
+def _passed_over(files: Iterable[DumpFile], earlier: Sequence[Interval], start: datetime | None) -> Sequence[DumpFile]:
+    """Return the files, of those that no interval has, between the first of the earlier intervals and ``start``."""
+    if start is None or not earlier:
+        return []
+    first, until = min(_micros(begun, -(1 << 63)) for begun, _ in earlier), _micros(start, 0)
+    return [file for file in files if first <= file.starts[-1] < until]
 
 
 def _micros(moment: datetime | None, default: int) -> int:

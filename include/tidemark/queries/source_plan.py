@@ -135,7 +135,7 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
         cut=cut.cut if cut else 0,
         files=files,
         nothing_new="" if files.fresh else nothing_new(source, files, start, end),
-        remarks=tuple(landing_remarks.of_pending(files)),
+        remarks=tuple(landing_remarks.of_pending(source, files, start)),
         changes=_changes(lake, ledger, source) if lake and ledger else (),
         arguments=arguments,
     )

@@ -125,7 +125,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         remarks=(
             *(_waiting(each) for each in found.values() if each.waiting),
             *(() if fresh else [nothing_new(source, files, start, end)]),
-            *landing_remarks.of_pending(files),
+            *landing_remarks.of_pending(source, files, start),
         ),
     )
 
