@@ -452,6 +452,28 @@ def test_ragged_or_broken_csv_is_refused_with_its_line(tmp_path: Path, text: str
     assert path in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("ending", "unended"),
+    [
+        ("1,2,abc", True),
+        ("1,2,abc ", True),
+        ("1,2,", True),
+        ('1,"2",abc', True),
+        ("1,2,abc\n", False),
+        ("1,2,abc\r\n", False),
+        ("1,2,abc\r", False),
+        ('1,2,"abc"', False),
+        ("", False),
+    ],
+)
+def test_a_last_row_of_csv_without_an_end_is_noticed(tmp_path: Path, ending: str, *, unended: bool) -> None:
+    """Its last cell may be cut, unless a quotation mark closes it; the row is read all the same."""
+    for suffix, compress in COMPRESSIONS.items():
+        path = write(tmp_path, f"a.csv{suffix}", compress((HEADER + "1,2,a\n" + ending).encode()))
+        found = containers.inspect(path)
+        assert (found.unended, found.messages) == (unended, 1 + bool(ending))
+
+
 def test_a_row_of_csv_that_is_no_utf8_is_kept_as_it_stands(tmp_path: Path) -> None:
     """Its decoder sets it aside with its bytes, and its neighbours are read."""
     path = write(tmp_path, "a.csv", HEADER.encode() + b"1,2,a\n2,\xff,b\n3,4,c\n")

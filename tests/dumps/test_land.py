@@ -113,6 +113,25 @@ def test_the_same_content_lands_once(source: MakeSource, lake: Lake) -> None:
     assert written(lake, shop) == committed(lake, shop)
 
 
+def test_a_last_row_of_csv_without_an_end_lands_and_is_remarked(source: MakeSource, lake: Lake) -> None:
+    """Such a row is sound CSV, or cut within its last cell: nobody can tell, so the run says it."""
+    shop = source("datahub_tuple")
+    rows = b"_sequence_id_,name\n1,a\n"
+    deliver(shop, a_csv=rows, b_csv=rows + b"2,unfinis", c_csv=rows + b"3,c", d_csv=rows + b'4,"d"', e_csv=b"name,id")
+    report = land(shop)
+    assert report.summary == {"files": 5, "messages": 7, "refused": 0, "batch": 1}
+    (remark,) = report.remarks
+    assert remark.startswith("the last row has no line end: 2 files (first: ")
+    assert "/b.csv)" in remark
+    waiting = land(source("datahub_tuple", files="append")).remarks
+    assert [remark.split(" ends inside a line")[0][-6:] for remark in waiting] == [
+        "/b.csv",
+        "/c.csv",
+        "/d.csv",
+        "/e.csv",
+    ]
+
+
 def test_content_refused_under_one_name(source: MakeSource, lake: Lake) -> None:
     """What a file is read as hangs on its name too."""
     shop = source("canal_json")

@@ -66,6 +66,8 @@ class Inspection:
     """``json_lines``, ``json_array``, ``json_values``, ``csv``, ``console``, ``parquet`` or ``avro``."""
     kafka: bool
     """Whether the messages are wrapped as Kafka records."""
+    unended: bool = False
+    """Whether the last message has no end, so that it may be cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,12 @@ def inspect(
         if sha256 not in {None, found}:
             raise LandingError(f"{path}: another file than before (SHA-256 {sha256}); land it again when it rests")
         return Inspection(
-            sha256=found, size=stored.size, messages=messages, container=content.container, kafka=content.kafka
+            sha256=found,
+            size=stored.size,
+            messages=messages,
+            container=content.container,
+            kafka=content.kafka,
+            unended=stored.unended,
         )
 
 

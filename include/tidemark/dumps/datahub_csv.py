@@ -46,6 +46,9 @@ def is_csv(path: str, text: bytes) -> bool:
 def groups(chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Iterator[tuple[list[int], list[bytes]]]:
     """Yield the rows as JSON objects, each with the number of its first line, in groups of about ``batch_bytes``.
 
+    RFC 4180 allows a last row without a line end. Nothing shows whether its last cell is whole, unless a quotation mark
+    closes it: ``stored.unended`` says so.
+
     A row that is not UTF-8 is yielded as it stands, and its decoder sets it aside with its bytes. Of a row that is too
     long, ``beyond_limit`` says what is yielded.
 
@@ -54,7 +57,7 @@ def groups(chunks: Iterator[bytes], stored: StoredFile, batch_bytes: int) -> Ite
             row is too long and has a line end in a cell, so that its end is not certain; or the header names a column
             twice, or has one without a name. The error names the line.
     """
-    rows = _rows(chunks, stored.path, stored.limit)
+    rows = _rows(_noting_the_end(chunks, stored), stored.path, stored.limit)
     names = _header(next(rows, None), stored.path)
     places: list[int] = []
     values: list[bytes] = []
@@ -144,6 +147,10 @@ def _rows(chunks: Iterator[bytes], path: str, limit: int) -> Iterator[tuple[int,
 _OPEN_MARK: Final = "is a quotation mark left open? If not, raise `max_message_mib` in the source file"
 
 
+_ENDS: Final = (b"\n", b"\r", b'"')
+"""Last bytes of a whole row."""
+
+
 def _pieces(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Yield the lines, in one piece or several, each with whether the line ends behind it."""
     last = b""
@@ -155,6 +162,14 @@ def _pieces(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
             yield last, False
     if last:
         yield b"", True
+
+
+def _noting_the_end(chunks: Iterator[bytes], stored: StoredFile) -> Iterator[bytes]:
+    last = b"\n"
+    for chunk in chunks:
+        last = chunk[-1:] or last
+        yield chunk
+    stored.unended = last not in _ENDS
 
 
 def _error(path: str, number: int, problem: str) -> LandingError:

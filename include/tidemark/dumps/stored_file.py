@@ -67,6 +67,8 @@ class StoredFile:
         """Bytes read so far."""
         self.goes_on = size is not None and size < stored_size
         """Whether the file goes on behind the bytes that are read."""
+        self.unended = False
+        """Whether its last message has no end, so that it may be cut. Its reader knows that behind the last message."""
         self._source = source
         self._bounded = size is not None
         self._expected_size = stored_size if size is None else size

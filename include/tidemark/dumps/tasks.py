@@ -31,6 +31,8 @@ class Landed(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     messages: int = 0
     container: str = ""
+    unended: bool = False
+    """Whether its last message has no end, so that it may be cut."""
     problem: str | None = None
 
 
@@ -110,7 +112,12 @@ def _landed(dump: Dump, write: Callable[[pa.RecordBatch], None], reading: Readin
     except LandingError as error:
         return Landed(path=dump.path, problem=str(error))
     before = dump.landed.messages if dump.landed else 0
-    return Landed(path=dump.path, messages=found.messages - before, container=found.container)
+    return Landed(
+        path=dump.path,
+        messages=found.messages - before,
+        container=found.container,
+        unended=found.unended and found.messages > 0,
+    )
 
 
 def _as_raw(messages: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:

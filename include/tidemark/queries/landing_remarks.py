@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from tidemark.dumps.hashing import Hashed
 from tidemark.queries.pending_files import Pending
 from tidemark.sources.model import Source
 from tidemark.text import counted
@@ -30,4 +31,25 @@ def of_pending(source: Source, files: Pending, start: datetime | None) -> Iterat
         yield (
             f"not taken, as the path names a time that does not exist: {counted(len(files.untimed), 'file')} (first: "
             f"{files.untimed[0]}); hours are 00 to 23"
+        )
+
+
+def of_ends(hashed: Iterable[Hashed], unended: Sequence[str]) -> Iterator[str]:
+    """Yield what is remarked of the ends of files.
+
+    Args:
+        hashed: the files that land looked at.
+        unended: paths of those that landed and whose last row has no line end.
+    """
+    for file in hashed:
+        if file.waiting:
+            yield (
+                f"{file.path} ends inside a line: its last {file.waiting} bytes wait until the line has its end "
+                "(`files: append` in the source file)"
+            )
+    if unended:
+        yield (
+            f"the last row has no line end: {counted(len(unended), 'file')} (first: {min(unended)}); if a file was cut "
+            "or is still written, the value of its last cell is cut: fetch it again and deliver it under another name, "
+            "or write `files: append` into the source file"
         )

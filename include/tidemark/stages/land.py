@@ -11,7 +11,7 @@ belong to no snapshot, which maintenance removes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -70,10 +70,21 @@ class _Fresh:
 _Contents = dict[str, list[_Fresh]]
 """Checksum to the files with that content; files that grew come first."""
 
-_Written = tuple[list[FileRow], list[WrittenFile], dict[str, str]]
-
 _Refused = dict[str, str]
 """Path to reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """What became of new contents."""
+
+    accepted: list[FileRow] = field(default_factory=list)
+    """The dump files that land."""
+    files: list[WrittenFile] = field(default_factory=list)
+    """Data files with their messages."""
+    refused: _Refused = field(default_factory=dict)
+    unended: list[str] = field(default_factory=list)
+    """Paths of those that land and whose last message may be cut."""
 
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
@@ -96,7 +107,6 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     growing = source.files is Files.APPEND
     found = _hashed(fresh, landed, growing=growing)
     contents, refused = _contents(fresh, landed, {row.checksum: row.path for row in rows}, found)
-    nothing: _Written = ([], [], {})
     work = partial(
         tasks.land,
         batch=batch + 1,
@@ -105,11 +115,12 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         reading=Reading(limit=source.message_limit, wrapping=source.container),
         keys=known_keys(source.sealing_variable),
     )
-    accepted, written, unsound = _write(contents, work, batch + 1, bounded=growing) if contents else nothing
+    written = _write(contents, work, batch + 1, bounded=growing) if contents else _Written()
+    accepted = written.accepted
     if accepted:
         ledger.replace(FileRow, accepted)
-        lake.append_files(raw, written, {"batch": str(batch + 1)})
-    problems = refused | unsound
+        lake.append_files(raw, written.files, {"batch": str(batch + 1)})
+    problems = refused | written.refused
     refused = {file.path: problems[file.path] for file in fresh if file.path in problems}
     _remember_refusals(ledger, refused)
     if start is not None or end is not None:
@@ -123,17 +134,10 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         summary=summary,
         problems=tuple(refused.values()),
         remarks=(
-            *(_waiting(each) for each in found.values() if each.waiting),
+            *landing_remarks.of_ends(found.values(), written.unended),
             *(() if fresh else [nothing_new(source, files, start, end)]),
             *landing_remarks.of_pending(source, files, start),
         ),
-    )
-
-
-def _waiting(file: Hashed) -> str:
-    return (
-        f"{file.path} ends inside a line: its last {file.waiting} bytes wait until the line has its end "
-        "(`files: append` in the source file)"
     )
 
 
@@ -177,24 +181,26 @@ def _changed(file: DumpFile, before: FileRow) -> str:
 
 
 def _write(contents: _Contents, work: Callable[[bytes], bytes], batch: int, *, bounded: bool) -> _Written:
-    """Write data files of ``raw``; return the dump files in them, the data files, and the files that are refused."""
+    """Write data files of ``raw``."""
     parts = [
         ([each.dump(checksum, bounded=bounded) for each in same], same[0].size) for checksum, same in contents.items()
     ]
     done = spread.run(parts, work, Landing)
     outcomes = {landed.path: landed for task in done for landed in task.landed}
-    accepted: list[FileRow] = []
-    refused: _Refused = {}
+    written = _Written(
+        files=[file for task in done for file in task.files],
+        unended=[landed.path for landed in outcomes.values() if landed.unended],
+    )
     for checksum, same in contents.items():
         for each in same:
             landed = outcomes.get(each.file.path)
             if landed is None:
-                log.info("already_landed", file=each.file.path, landed_as=accepted[-1].path)
+                log.info("already_landed", file=each.file.path, landed_as=written.accepted[-1].path)
             elif landed.problem:
-                refused[each.file.path] = landed.problem
+                written.refused[each.file.path] = landed.problem
             else:
-                accepted.append(_entry(each, checksum, landed, batch))
-    return accepted, [file for task in done for file in task.files], refused
+                written.accepted.append(_entry(each, checksum, landed, batch))
+    return written
 
 
 def _entry(fresh: _Fresh, checksum: str, landed: Landed, batch: int) -> FileRow:
