@@ -113,6 +113,46 @@ def test_the_same_content_lands_once(source: MakeSource, lake: Lake) -> None:
     assert written(lake, shop) == committed(lake, shop)
 
 
+FLAT = b'{"id": 1, "state": "%s"}\n'
+"""A row that Debezium flattened, with neither a time nor a place in the log."""
+
+CANAL = b'{"database":"shop","table":"t","type":"INSERT","isDdl":false,"es":1,"ts":2,"data":[{"id":"1"}]}\n'
+
+RECORD = b'{"topic":"t","partition":0,"offset":5,"timestamp":1,"key":null,"value":"{\\"id\\":1}"}\n'
+
+
+@pytest.mark.parametrize(
+    ("format_name", "first", "options", "again"),
+    [
+        ("debezium_json", FLAT % b"a", {"flattened": True, "table": "shop.t"}, True),
+        ("debezium_json", RECORD, {"flattened": True, "table": "shop.t"}, False),
+        ("canal_json", CANAL, {}, False),
+    ],
+    ids=["no time", "offsets", "times"],
+)
+def test_equal_files_are_remarked_where_they_may_be_two_changes(
+    source: MakeSource, lake: Lake, format_name: str, first: bytes, options: dict[str, Any], *, again: bool
+) -> None:
+    """In the run that finds both; later where messages have neither a time nor a place. A blank line makes another."""
+    shop = source(format_name, options=options)
+    deliver(shop, a_json=first, b_json=first, c_json=b"", d_json=b"")
+    (remark,) = land(shop).remarks
+    folder = Path(shop.landing).parent
+    assert remark.startswith(
+        f"left out, as its bytes are those of another file: 1 file (first: {folder}/b.json, equal to {folder}/a.json)"
+    )
+    run_stage("normalize", shop)
+    assert list(land(shop).remarks) == ([remark] if again else [])
+    deliver(shop, e_json=b"", f_json=first)
+    assert [each[:60] for each in land(shop).remarks] == (
+        ["left out, as its bytes are those of another file: 2 files (f"] if again else []
+    )
+    deliver(shop, b_json=first + b"\n", f_json=b"")
+    assert land(shop).summary["messages"] == 1
+    (folder / "a.json").touch()
+    assert land(shop).remarks == ()
+
+
 def test_a_last_row_of_csv_without_an_end_lands_and_is_remarked(source: MakeSource, lake: Lake) -> None:
     """Such a row is sound CSV, or cut within its last cell: nobody can tell, so the run says it."""
     shop = source("datahub_tuple")

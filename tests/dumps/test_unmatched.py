@@ -23,7 +23,7 @@ def landing(tmp_path: Path) -> Path:
     """Two days of one source, whose dumps lie in a folder of each day."""
     for day in (1, 2):
         (tmp_path / f"landing/erp/2026-01-0{day}/shop").mkdir(parents=True)
-        (tmp_path / f"landing/erp/2026-01-0{day}/shop/a.json").write_text("{}\n")
+        (tmp_path / f"landing/erp/2026-01-0{day}/shop/a.json").write_text(f'{{"day": {day}}}\n')
     return tmp_path / "landing"
 
 

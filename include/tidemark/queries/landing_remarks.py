@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from tidemark.dumps.hashing import Hashed
+from tidemark.lake.filters import among
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import FileRow
+from tidemark.ledger.tally import is_placed
 from tidemark.queries.pending_files import Pending
 from tidemark.sources.model import Source
 from tidemark.text import counted
@@ -53,3 +57,32 @@ def of_ends(hashed: Iterable[Hashed], unended: Sequence[str]) -> Iterator[str]:
             "or is still written, the value of its last cell is cut: fetch it again and deliver it under another name, "
             "or write `files: append` into the source file"
         )
+
+
+def of_equal(ledger: Ledger, before: Mapping[str, FileRow], now: Mapping[str, FileRow]) -> Iterator[str]:
+    """Yield what is remarked of files that are left out because another file has the same bytes.
+
+    The ledger has no row of such a file, so that each run finds it again. A remark comes again only where the bytes may
+    be two changes: where the messages have neither a time nor a place in a log.
+
+    Args:
+        ledger: of the source.
+        before: by path, the equal file that an earlier run landed.
+        now: by path, the equal file that this run landed.
+    """
+    alike = _alike(ledger, {row.batch for row in before.values()}) if before else set()
+    found = {path: row for path, row in before.items() if row.batch in alike} | dict(now)
+    paths = [path for path, row in found.items() if row.messages]
+    if paths:
+        yield (
+            f"left out, as its bytes are those of another file: {counted(len(paths), 'file')} (first: {paths[0]}, "
+            f"equal to {found[paths[0]].path}); where messages have neither a time nor a place in a log, it may hold "
+            "changes of its own (docs/operations/dump-files.md: the same file again)"
+        )
+
+
+def _alike(ledger: Ledger, batches: Iterable[int]) -> set[int]:
+    """Return the batches with changes of a table that have neither a commit time nor an offset of Kafka."""
+    spans = ledger.spans(among("batch", batches))
+    untimed = {span.batch for span in spans if span.first is None and is_placed(span.newest)}
+    return untimed - {row.batch for row in ledger.offsets(among("batch", untimed))} if untimed else untimed

@@ -52,6 +52,8 @@ class _Fresh:
     """Bytes that land, or have landed."""
     landed: FileRow | None
     """What was landed of it before it grew."""
+    whole: bool
+    """False: a line behind ``size`` waits for its end."""
 
     def dump(self, checksum: str, *, bounded: bool) -> Dump:
         """Return the file as land's task takes it."""
@@ -73,6 +75,9 @@ _Contents = dict[str, list[_Fresh]]
 _Refused = dict[str, str]
 """Path to reason."""
 
+_Equals = dict[str, FileRow]
+"""Path of a file that is left out to the landed one with the same bytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
@@ -85,6 +90,7 @@ class _Written:
     refused: _Refused = field(default_factory=dict)
     unended: list[str] = field(default_factory=list)
     """Paths of those that land and whose last message may be cut."""
+    left_out: _Equals = field(default_factory=dict)
 
 
 def run(source: Source, start: datetime | None = None, end: datetime | None = None) -> StageReport:
@@ -106,7 +112,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     rows, landed, fresh = files.rows, files.landed, files.fresh
     growing = source.files is Files.APPEND
     found = _hashed(fresh, landed, growing=growing)
-    contents, refused = _contents(fresh, landed, {row.checksum: row.path for row in rows}, found)
+    contents, refused, left_out = _contents(fresh, landed, {row.checksum: row for row in rows}, found)
     work = partial(
         tasks.land,
         batch=batch + 1,
@@ -135,6 +141,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         problems=tuple(refused.values()),
         remarks=(
             *landing_remarks.of_ends(found.values(), written.unended),
+            *landing_remarks.of_equal(ledger, left_out, written.left_out),
             *(() if fresh else [nothing_new(source, files, start, end)]),
             *landing_remarks.of_pending(source, files, start),
         ),
@@ -152,11 +159,15 @@ def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing
 
 
 def _contents(
-    files: Sequence[DumpFile], landed: Mapping[str, FileRow], known: Mapping[str, str], hashed: Mapping[str, Hashed]
-) -> tuple[_Contents, _Refused]:
-    """Return what is not in ``raw`` yet, and files that are refused unread; ``known`` has what landed, by checksum."""
+    files: Sequence[DumpFile], landed: Mapping[str, FileRow], known: Mapping[str, FileRow], hashed: Mapping[str, Hashed]
+) -> tuple[_Contents, _Refused, _Equals]:
+    """Return what is not in ``raw`` yet, files that are refused unread, and files that are equal to others that landed.
+
+    ``known`` has what landed, by checksum.
+    """
     contents: _Contents = {}
     refused: _Refused = {}
+    left_out: _Equals = {}
     for file in files:
         now = hashed[file.path]
         before = landed.get(file.path)
@@ -165,12 +176,16 @@ def _contents(
         elif before is not None and before.size and before.checksum not in {now.checksum, now.landed}:
             refused[file.path] = _changed(file, before)
         elif now.checksum in known:
-            log.info("already_landed", file=file.path, landed_as=known[now.checksum])
+            equal = known[now.checksum]
+            log.info("already_landed", file=file.path, landed_as=equal.path)
+            if (before is None or before.checksum != now.checksum) and not now.waiting:
+                left_out[file.path] = equal
         elif now.size > (before.size if before else 0) or not now.waiting:
-            contents.setdefault(now.checksum, []).append(_Fresh(file=file, size=now.size, landed=before))
-    return {
-        checksum: sorted(same, key=lambda each: each.landed is None) for checksum, same in contents.items()
-    }, refused
+            new = _Fresh(file=file, size=now.size, landed=before, whole=not now.waiting)
+            contents.setdefault(now.checksum, []).append(new)
+    for same in contents.values():
+        same.sort(key=lambda each: each.landed is None)
+    return contents, refused, left_out
 
 
 def _changed(file: DumpFile, before: FileRow) -> str:
@@ -195,7 +210,10 @@ def _write(contents: _Contents, work: Callable[[bytes], bytes], batch: int, *, b
         for each in same:
             landed = outcomes.get(each.file.path)
             if landed is None:
-                log.info("already_landed", file=each.file.path, landed_as=written.accepted[-1].path)
+                equal = written.accepted[-1]
+                log.info("already_landed", file=each.file.path, landed_as=equal.path)
+                if each.whole:
+                    written.left_out[each.file.path] = equal
             elif landed.problem:
                 written.refused[each.file.path] = landed.problem
             else:
