@@ -28,7 +28,7 @@ from pyiceberg.table.update import (
 from tidemark.errors import PublishConflictError
 from tidemark.lake import metadata_files
 from tidemark.lake.names import tagged_cut
-from tidemark.lake.properties import noted, published
+from tidemark.lake.properties import REBUILT_PROPERTY, noted, published
 
 MARKER = "tidemark."
 """Prefix of the entries that Tidemark writes into snapshot summaries, in the commit that holds the data."""
@@ -241,6 +241,10 @@ def was_rebuilt(table: Table, snapshot_id: int) -> bool:
     The rows of the snapshot may then have other masks, another key or other columns than the table's properties and its
     schema say.
     """
+    written, rebuilt = table.snapshot_by_id(snapshot_id), table.properties.get(REBUILT_PROPERTY)
+    if written is not None and rebuilt is not None:
+        return (written.sequence_number or 0) < int(rebuilt)
+    # Rebuilt by an earlier version, if at all: the snapshots show it, as far back as all of them are still there.
     later = itertools.takewhile(lambda snapshot: snapshot.snapshot_id != snapshot_id, ancestry(table))
     return any(each.summary is not None and BRINGS in each.summary.additional_properties for each in later)
 
@@ -254,7 +258,8 @@ def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
     snapshot = table.snapshot_by_id(snapshot_id)
     if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
         return []
-    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties)] if properties != table.properties else []
+    rebuilt = {REBUILT_PROPERTY: str(snapshot.sequence_number or 0)}
+    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties | rebuilt)]
     if snapshot.schema_id is not None and snapshot.schema_id != table.metadata.current_schema_id:
         updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": snapshot.schema_id}))
     return updates

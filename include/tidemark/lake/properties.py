@@ -132,6 +132,9 @@ def noted(snapshot_id: int, schema_id: int) -> SetPropertiesUpdate:
     return SetPropertiesUpdate(updates={PUBLISHED_PROPERTY: text})
 
 
+REBUILT_PROPERTY = "tidemark.rebuilt"
+"""Sequence number of the snapshot that the table's last rebuild published: it outlives the snapshots and the tags."""
+
 LAKE_PROPERTY = "tidemark.lake"
 """Property of the ledger's tables: the version of the lake, a whole number. A lake without it has version 1."""
 
