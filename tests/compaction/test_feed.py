@@ -226,7 +226,7 @@ def test_a_feed_begins_anew_where_values_are_masked_otherwise(story: Story) -> N
 
 @pytest.mark.prove
 def test_ordinals_never_go_back_where_cuts_do(story: Story) -> None:
-    """After a restore the number of a cut comes again, and the order of the changes stays."""
+    """A restore adds changes under the number of an earlier cut, and the order of the changes stays."""
     found = _of(story, "after the restore", "renamed", "id", "n")
     assert [(row[0], row[1]) for row in found] == sorted((row[0], row[1]) for row in found)
     assert {row[1] for row in found if row[0] == 5} == {3}

@@ -359,7 +359,7 @@ def test_an_earlier_cut_is_restored_until_the_next_run(shop: Shop, lake: Lake) -
     assert _rows(lake, shop) == final == _expected(shop.changes)
     assert lake.load((shop.name, "others")).scan().to_arrow().num_rows == 1
 
-    with pytest.raises(ConfigurationError, match=f"published cuts: 1 to {cut + 1}"):
+    with pytest.raises(ConfigurationError, match=f"published cuts: 1 to {cut + 2}"):
         shop.restore(cut + 7)
     shop.maintain("items", keep_cuts=1, keep_days=0)
     with pytest.raises(ConfigurationError, match="no longer kept"):

@@ -163,6 +163,18 @@ def test_which_number_the_next_cut_has(shop: Source, state: str, number: int) ->
     assert cuts.next_number(shop.lake, shop.ledger) == number
 
 
+@pytest.mark.parametrize("state", [cuts.AWAITING_APPROVAL, cuts.PUBLISHED])
+def test_a_restore_gives_no_number_again(shop: Source, state: str) -> None:
+    """A person may be approving the number of a cut that was held, also after the restore; and after another one."""
+    shop.publish(1)
+    shop.publish(2)
+    shop.build(3, state)
+    restoring.restore(shop.lake, shop.ledger, 2)
+    restoring.restore(shop.lake, shop.ledger, 1)
+    assert {row.cut for row in shop.ledger.cuts()} == {1}
+    assert cuts.number_of_next(shop.ledger) == cuts.next_number(shop.lake, shop.ledger) == 4
+
+
 def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
     """Tables, tags and the ledger are as in the cut; a table that it does not have is dropped."""
     cuts.publish(shop.lake, shop.ledger, shop.build(1, stopped="two"))
@@ -245,17 +257,17 @@ def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.Monkey
 
 
 def test_a_run_after_a_killed_restore_moves_every_table(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cut has the number of one that was restored away, and no tag of that one may look like its own."""
+    """Its cut has a number of its own, and goes on from what each table shows: one went back, the other did not."""
     for number in (1, 2, 3):
         shop.publish(number)
     with monkeypatch.context() as patched:
-        die_at(patched, "tidemark.ledger.restoring.put_back", 1)
+        die_at(patched, "tidemark.ledger.restoring.put_back", 3)
         with pytest.raises(SystemExit):
             restoring.restore(shop.lake, shop.ledger, 1)
-    assert cuts.next_number(shop.lake, shop.ledger) == 2
-    shop.publish(2)
-    assert shop.rows("one") == shop.rows("two") == [1, 2, 2, 3]
-    assert all(candidate_branch(2) not in shop.lake.load(shop.target(name)).refs() for name in TABLES)
+    assert cuts.next_number(shop.lake, shop.ledger) == 4
+    shop.publish(4)
+    assert (shop.rows("one"), shop.rows("two")) == ([1, 4], [1, 2, 3, 4])
+    assert all(candidate_branch(4) not in shop.lake.load(shop.target(name)).refs() for name in TABLES)
 
 
 def test_a_tag_that_is_left_moves_no_table(shop: Source) -> None:

@@ -83,7 +83,7 @@ def as_json(plan: SourcePlan) -> Plan:
     return {
         "source": plan.source,
         "cut": plan.cut or None,
-        "next_tag": f"cut_{plan.cut + 1}",
+        "next_tag": f"cut_{plan.next_cut}",
         "files": [
             {"path": file.path, "bytes": file.size, "landed_before": file.path in plan.files.landed}
             for file in plan.files.fresh
@@ -141,7 +141,7 @@ def _lines(plan: SourcePlan) -> Iterator[str]:
             yield f"    touches {columns}{touch.table}: {touch.rows} rows, {touch.events} events"
         yield f"    needs {_WORDS[each.need]}"
     if plan.commands:
-        yield f"to do, which makes the tag cut_{plan.cut + 1}:"
+        yield f"to do, which makes the tag cut_{plan.next_cut}:"
         yield from (f"  {command}" for command in plan.commands)
     else:
         yield "nothing to do"

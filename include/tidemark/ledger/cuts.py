@@ -185,16 +185,22 @@ def finish(lake: Lake, ledger: Ledger) -> None:
             log.warning("cut_is_built_again", cut=cut.cut, reason=str(error))
 
 
-def next_number(lake: Lake, ledger: Ledger) -> int:
-    """Return the number of the cut that is to be built; candidates of a cut that was never published are dropped.
+def number_of_next(ledger: Ledger) -> int:
+    """Return the number that the next cut gets.
 
     The number of an unpublished cut is used again, unless the cut awaits approval: a person who approves a number means
     the cut that had it then.
     """
     newest, last = ledger.last_cut(), last_published(ledger)
     number = max(last.cut if last else 0, ledger.left_number()) + 1
+    asked = newest is not None and newest.state in {AWAITING_APPROVAL, REPLACED}
+    return max(newest.cut + 1, number) if newest is not None and asked else number
+
+
+def next_number(lake: Lake, ledger: Ledger) -> int:
+    """Return the number of the cut that is to be built; candidates of a cut that was never published are dropped."""
+    newest, number = ledger.last_cut(), number_of_next(ledger)
     if newest is not None and newest.state in {AWAITING_APPROVAL, REPLACED}:
-        number = max(newest.cut + 1, number)
         # The ledger says so first: a crash then leaves nothing that could be approved without its candidates.
         set_state(ledger, newest, REPLACED)
         drop_candidates(lake, ledger, newest.cut)

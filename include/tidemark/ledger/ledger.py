@@ -139,7 +139,7 @@ class Ledger:
         return self._rows(CutRow, conditions)
 
     def left_number(self) -> int:
-        """Return the highest number of a cut that a lost writer may still build; 0 if there is none."""
+        """Return the number up to which no further cut is numbered, whatever cuts there are; 0 at first."""
         table = storage.find(self._lake, CutRow.TABLE)
         return int(table.properties.get(_LEFT + self._source, 0)) if table is not None else 0
 

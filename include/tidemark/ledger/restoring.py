@@ -52,7 +52,10 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     if last is not None and last.state != cuts.PUBLISHED:
         cuts.drop_candidates(lake, ledger, last.cut)
     ledger.request_rebuild({own for own, table, to in moves if to is not None and was_rebuilt(table, to)})
-    # A tag says that a table shows a cut. The next cuts get the numbers again, so no tag may be left of them.
+    # A number means one cut for good: somebody may be approving one that was held.
+    if last is not None:
+        ledger.leave_number(max(last.cut, ledger.left_number()))
+    # A tag says that a table shows a cut, so no tag may be left of the cuts that go.
     for _, table, _ in moves:
         remove_tags(table, [cut_tag(number) for number in cut_tags(table) if number > cut])
     # Then the cuts go: run again from here on, compact folds their events onto whatever main is, which changes no row.

@@ -20,6 +20,7 @@ from tidemark.lake.branches import marker
 from tidemark.lake.catalog import lacks_embedded
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
+from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import source_changes
 from tidemark.normalization.source_changes import Change, Need
@@ -87,6 +88,8 @@ class SourcePlan:
     source: str
     cut: int
     """Newest cut; 0 for none."""
+    next_cut: int
+    """The number that the next cut gets."""
     files: Pending
     nothing_new: str
     """Why no file would land; empty if files would."""
@@ -133,6 +136,7 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     return SourcePlan(
         source=source.source,
         cut=cut.cut if cut else 0,
+        next_cut=cuts.number_of_next(ledger) if ledger else 1,
         files=files,
         nothing_new="" if files.fresh else nothing_new(source, files, start, end),
         remarks=tuple(landing_remarks.of_pending(source, files, start)),
