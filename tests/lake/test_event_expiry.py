@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,15 +17,19 @@ from support.reference import Change
 from support.rounds import PROVING
 from support.running import run_all
 from tidemark.errors import ConfigurationError
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SEGMENTS_PROPERTY, SHARDS_PROPERTY
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization import decodable
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, StageReport
+from tidemark.stages.maintain import settled
 
 NAME = "expiring"
 PLAIN, KEPT, BAG, WHOLE, MOVED, WENT = (Table(name) for name in ("plain", "kept", "bag", "whole", "moved", "went"))
@@ -148,6 +154,51 @@ def test_events_past_their_time(
         assert [problem for report in run_all(source).values() for problem in report.problems] == []
         assert _values(lake, "whole") == [(1, "a", "x"), (2, "b", "x")]
         assert _values(lake, "plain") == [(1, "loaded", "y"), (3, "c", "z")]
+
+
+EMPTIED, FOLDED, NEW_NAME = "shop.moved", "shop.orders_(\\d) -> names.orders", "shop.went"
+"""A table that was renamed, and is published as an empty one under its old name; what a table was folded into."""
+
+
+def _published_names(lake: Lake, *, requested: bool = False, **went: Any) -> Source:
+    """Publish tables without events: one that was renamed, and one that was folded into another later on."""
+    segments = json.dumps([[EMPTIED, "", "5"], [NEW_NAME, "5", None]])
+    shards = json.dumps({"shop.orders_1": {}, "shop.orders_2": {}})
+    more = {NEW_NAME: {SEGMENTS_PROPERTY: segments}, FOLDED: {SHARDS_PROPERTY: shards}}
+    targets = {EMPTIED: "moved", NEW_NAME: "went", "shop.orders_1": "orders_1", FOLDED: "orders", "shop.other": "other"}
+    rows = [TableRow(cut=2, object="shop.waits", state="stopped", batch=2)]
+    for name, target in targets.items():
+        properties = {KEY_PROPERTY: '["id"]', OBJECT_PROPERTY: name} | more.get(name, {})
+        lake.ensure(Identifier("names", target), pa.schema([("id", pa.int64())]), properties)
+        rows.append(TableRow(cut=2, object=name, target=f"names.{target}", state="published", batch=2))
+    ledger = Ledger(lake, "names")
+    ledger.replace(CutRow, [CutRow(cut=2, state="published", batch=2)], above("cut", -1))
+    ledger.replace(TableRow, rows, above("cut", -1))
+    ledger.answered(ledger.rebuild_requests().values())
+    if requested:
+        ledger.request_rebuild([NEW_NAME])
+    tables = {NEW_NAME: {"key": ["id"], **went}, "shop.*": {"key": ["id"]}}
+    fields = {"source": "names", "format": "debezium_json", "landing": "x", "tables": tables}
+    return Source.model_validate({**fields, "retention": {"changelog_days": 90}})
+
+
+@pytest.mark.parametrize(
+    ("went", "goes"),
+    [
+        ({}, {EMPTIED, NEW_NAME, "shop.other"}),
+        ({"history": True}, {"shop.other"}),
+        ({"deletes": "soft"}, {"shop.other"}),
+        ({"requested": True}, {"shop.other"}),
+    ],
+    ids=["plain", "history", "soft", "requested"],
+)
+def test_events_stay_that_another_table_takes_in(lake: Lake, went: dict[str, Any], goes: set[str]) -> None:
+    """A renamed table takes in the events of its earlier name, and a folded one the events of its shards.
+
+    What the source file says of that name alone, and what is published under it, counts for nothing.
+    """
+    source = _published_names(lake, **went)
+    assert settled(lake, Ledger(lake, "names"), source) == goes
 
 
 @pytest.mark.parametrize(

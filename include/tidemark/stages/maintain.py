@@ -30,6 +30,8 @@ from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
 from tidemark.spark.session import open_session, tuned_for
 from tidemark.stages import StageReport
+from tidemark.tables import shard_rules
+from tidemark.tables.eras import names_of, segments_of
 from tidemark.tables.schemas import key_of
 from tidemark.text import suggestion
 
@@ -128,7 +130,7 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
         tombstones=_last_before(ledger, dead),
         messages=_past_messages(ledger, source, now, decoded),
         events=_past_events(ledger, source, oldest, now, decoded) if expires else 0,
-        settled=_settled(lake, ledger, source) if expires else frozenset(),
+        settled=settled(lake, ledger, source) if expires else frozenset(),
         quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
         if retained.quarantine_days is not None
         else 0,
@@ -148,20 +150,25 @@ def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime, dec
     return max(0, min([past, *(kept or [0]), *waiting, *again]))
 
 
-def _settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
+def settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
     """Return the tables that go on from what is published, whatever comes: no event of theirs is folded twice.
 
     Not so where equal rows are counted, where versions or marked rows are kept, where tables are folded together, and
-    where a row may have moved without its large values.
+    where a row may have moved without its large values. Nor is a name settled that such a table takes events in from:
+    what is published under the name itself may be empty, after a rename.
     """
     moving = {row.object for row in ledger.contents(equals("operation", Operation.INSERT)) if row.moves}
-    found = set()
+    requested = ledger.rebuild_requests()
+    found, needed = set[str](), set[str]()
     for name, row in ledger.published_tables().items():
-        promised = source.table_for(name)
-        plain = not (promised.history or promised.deletes is Deletes.SOFT or is_folded(name) or name in moving)
-        if plain and row.state in {cuts.PUBLISHED, cuts.UNMOVED} and key_of(lake.find(row.identifier)):
+        promised, table = source.table_for(name), lake.find(row.identifier) if row.target is not None else None
+        taken_in = {name} if table is None else {*names_of(segments_of(table)), *shard_rules.recorded(table)}
+        plain = not (promised.history or promised.deletes is Deletes.SOFT or is_folded(name) or taken_in & moving)
+        if plain and row.state in {cuts.PUBLISHED, cuts.UNMOVED} and key_of(table) and name not in requested:
             found.add(name)
-    return frozenset(found - ledger.rebuild_requests().keys())
+        else:
+            needed |= taken_in
+    return frozenset(found - needed)
 
 
 def _last_before(ledger: Ledger, time: datetime) -> int:
