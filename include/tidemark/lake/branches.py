@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
@@ -233,6 +234,14 @@ def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
     snapshot = table.snapshot_by_id(snapshot_id)
     summary = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary else {}
     return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
+
+
+def brought_schema(table: Table, snapshot_id: int) -> Schema | None:
+    """Return the schema that a rebuilt snapshot brings when ``main`` moves to it; None for any other snapshot."""
+    snapshot = table.snapshot_by_id(snapshot_id)
+    if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
+        return None
+    return table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else None
 
 
 def was_rebuilt(table: Table, snapshot_id: int) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from tidemark.lake.branches import brought_schema
 from tidemark.lake.lake import Lake
 from tidemark.lake.pending_schema import pending
 from tidemark.ledger.rows import TableRow
@@ -49,10 +51,14 @@ def changes(table: Table, row: TableRow) -> Iterator[str]:
 
     Compact has added and widened columns already; what publishing renames and drops stands in a property of the table.
     Columns are the same by their ids, so a rename that an earlier cut made is not reported again.
+    A table that was built anew has its columns with the candidate.
     """
     base = table.snapshot_by_id(row.snapshots.base)
     schema = table.schemas().get(base.schema_id) if base is not None and base.schema_id is not None else None
     if schema is None:
+        return
+    if (anew := brought_schema(table, row.snapshots.candidate)) is not None:
+        yield from _built_anew(table, schema, anew)
         return
     planned = pending(table, row.cut)
     names, drops = planned.get("names", {}), set(planned.get("drops", ()))
@@ -78,3 +84,26 @@ def changes(table: Table, row: TableRow) -> Iterator[str]:
             yield f"{field.name} renamed to {new}"
         if field.field_type != old.field_type:
             yield f"{new} widened from {old.field_type} to {field.field_type}"
+
+
+def _built_anew(table: Table, written: Schema, anew: Schema) -> Iterator[str]:
+    """Yield what changes where a whole table is exchanged: columns are the same by their names, also with a new id.
+
+    Args:
+        table: the table, whose schema has the names that readers see.
+        written: the schema that the newest rows were written with, which has the types that readers see.
+        anew: the schema of the candidate.
+    """
+    types = {field.field_id: field.field_type for field in written.fields}
+    seen = [field for field in table.schema().fields if field.field_id in types and field.name not in _OWN]
+    before, after = {field.name: field for field in seen}, {field.name: field for field in anew.fields}
+    for name, field in after.items():
+        old = before.get(name)
+        if old is None:
+            if name not in _OWN:
+                yield f"{name} added as {field.field_type}"
+        elif old.field_id != field.field_id:
+            yield f"{name} is now {field.field_type}"
+        elif types[old.field_id] != field.field_type:
+            yield f"{name} widened from {types[old.field_id]} to {field.field_type}"
+    yield from (f"{name} dropped" for name in before if name not in after)

@@ -13,7 +13,7 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, Str
 
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake import pending_schema
-from tidemark.lake.branches import BRINGS, head, properties_at
+from tidemark.lake.branches import brought_schema, head, properties_at
 from tidemark.lake.properties import KEY_PROPERTY, RULES_PROPERTY
 from tidemark.sources.layout import Layout
 from tidemark.tables.schemas import OWN_PREFIX, POSITION, key_of
@@ -104,10 +104,9 @@ def shown(table: Table, snapshot: int, cut: int, feed: Table | None) -> Shown:
 
 def _published(table: Table, snapshot: int, cut: int) -> tuple[Sequence[NestedField], Mapping[str, str]]:
     """Return the columns and properties of a table when ``main`` stands on a snapshot of the cut."""
-    found, properties = table.snapshot_by_id(snapshot), properties_at(table, snapshot)
-    brings = found is not None and found.summary is not None and BRINGS in found.summary.additional_properties
-    if snapshot != head(table) and brings and found is not None and found.schema_id is not None:
-        return table.schemas()[found.schema_id].fields, properties
+    properties = properties_at(table, snapshot)
+    if snapshot != head(table) and (schema := brought_schema(table, snapshot)) is not None:
+        return schema.fields, properties
     pending = pending_schema.pending(table, cut)
     names, drops = pending.get("names", {}), pending.get("drops", ())
     fields = [
