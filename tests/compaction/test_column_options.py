@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,8 +172,13 @@ def test_explain_and_changes_show_masks(seen: Seen) -> None:
     assert CANARY not in repr(seen.details)
 
 
-def test_a_changed_source_file_counts_from_the_next_events_on(seen: Seen, landing: Path, lake: Lake) -> None:
-    """Other masks, and columns that are published again, apply to every row; what is left out now is gone."""
+def test_a_changed_source_file_counts_from_the_next_events_on(
+    seen: Seen, landing: Path, lake: Lake, spark: SparkSession
+) -> None:
+    """Other masks, and columns that are published again, apply to every row; what is left out now is gone.
+
+    A history that was switched off before has the earlier masks, and each run says so until it is dropped.
+    """
     source = _source(
         landing,
         people={"mask": {"name": "hash"}, "exclude": ["note"], "history": True},
@@ -192,3 +198,14 @@ def test_a_changed_source_file_counts_from_the_next_events_on(seen: Seen, landin
     assert "note" not in lake.load(history(Identifier("masked", "people"))).schema().column_names
     assert json.loads(lake.load(("masked", "soft")).properties[RULES_PROPERTY]) == {}
     assert run_all(source)["compact"].summary["tables"] == 0
+
+    off = _source(
+        landing, people={"mask": {"name": "redact", "note": "redact"}}, open={"mask": {"*": "hmac"}, "columns": {}}
+    )
+    assert not run_all(off)["publish"].remarks  # the table is as it was, too
+    deliver(landing, "3", [message(PEOPLE.insert(90, 4, one, two))])
+    (remark,) = run_all(off)["publish"].remarks
+    assert remark.startswith("masked.people__history has name as they were before masked.people hid them.")
+    spark.sql(remark.partition("in Spark by ")[2])
+    assert run_all(off)["publish"].remarks == ()
+    assert not [*Path(os.environ["TIDEMARK_HOME"]).glob("warehouse/masked/people__history/**/*.parquet")]

@@ -10,7 +10,14 @@ from tidemark.lake import pending_schema
 from tidemark.lake.branches import MARKER, branch_from_main, cut_tags, marker
 from tidemark.lake.commits import commit_files
 from tidemark.lake.names import cut_tag
-from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_PROPERTIES, WHOLE_PROPERTIES
+from tidemark.lake.properties import (
+    KEY_PROPERTY,
+    OBJECT_PROPERTY,
+    RULES_PROPERTY,
+    SOURCE_PROPERTY,
+    STATE_PROPERTIES,
+    WHOLE_PROPERTIES,
+)
 from tidemark.tables import schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import IS_CURRENT
@@ -45,8 +52,13 @@ def prepare(run: Run, plan: Plan, *, on: bool) -> Plan:
     key = {KEY_PROPERTY: json.dumps(plan.told_key)}
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     properties = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
+    rules = {RULES_PROPERTY: plan.column_rules} if plan.column_rules is not None else {}
     schema = schemas.history_schema(plan)
-    table = run.lake.ensure(plan.versions, schema, {**properties, **_FANOUT, **key, **own}, partition_by=[IS_CURRENT])
+    made_with = {**properties, **_FANOUT, **key, **own, **rules}
+    table = run.lake.ensure(plan.versions, schema, made_with, partition_by=[IS_CURRENT])
+    if on and not rules.items() <= table.properties.items():  # its versions have the masks of the table
+        with table.transaction() as transaction:
+            transaction.set_properties(rules)
     if not on:
         others = set(table.schema().column_names).difference(schema.column_names)
         plan = replace(plan, today=dict.fromkeys(sorted(others)))

@@ -5,6 +5,8 @@ No Spark: a fast-forward is one compare-and-set in the catalog for each table.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import structlog
 
@@ -19,6 +21,7 @@ from tidemark.ledger.waiting import Held, held_in, sentence
 from tidemark.sources.choices import Consequence, Transactions
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
+from tidemark.tables import leftovers
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +33,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     """Publish the newest cut; a cut that is published already is left as it is.
 
     The report's problems are what this cut leaves behind: tables that were stopped, files that were refused.
+    Its remarks are transactions that are open for too long, and tables that show what others hide (``leftovers``).
 
     Args:
         source: the source.
@@ -74,7 +78,8 @@ def run(source: Source, approve: int | None = None) -> StageReport:
         log.info("approved", source=source.source, cut=approve)
     if cut.state in {cuts.CHECKED, cuts.AWAITING_APPROVAL}:
         cuts.publish(lake, ledger, cut)
-    return _report(ledger, source, cut)
+    report = _report(ledger, source, cut)
+    return replace(report, remarks=(*report.remarks, *leftovers.remarks(lake, ledger, source)))
 
 
 def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:

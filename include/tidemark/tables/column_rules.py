@@ -131,6 +131,12 @@ def recorded(table: Table | None) -> dict[str, Any]:
     return rules
 
 
+def labels(rules: Mapping[str, Any]) -> dict[str, str]:
+    """Return by column how a table's values are masked, and with which secret: with another one they are others."""
+    masks, check = rules.get("masks", {}), rules.get("check")
+    return {name: f"{mask} {check}" if mask == Mask.HMAC else mask for name, mask in masks.items()}
+
+
 def masks_recorded(table: Table) -> Masks:
     """Return the masks that a published table was built with."""
     rules = recorded(table)

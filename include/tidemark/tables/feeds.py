@@ -16,8 +16,8 @@ from tidemark.lake import pending_schema
 from tidemark.lake.branches import brought_schema, head, properties_at
 from tidemark.lake.properties import KEY_PROPERTY, RULES_PROPERTY
 from tidemark.sources.layout import Layout
+from tidemark.tables.column_rules import labels
 from tidemark.tables.schemas import OWN_PREFIX, POSITION, key_of
-from tidemark.values.masking import Mask
 
 CHANGE_TYPE = "_change_type"
 """What became of the row, in the words of Delta's change data feed."""
@@ -96,9 +96,7 @@ def shown(table: Table, snapshot: int, cut: int, feed: Table | None) -> Shown:
     if not key or pairs != [stands.get(name) for name in key_of(table)]:
         pairs = [ids[POSITION]]  # no key, or another one than so far
     rules = json.loads(properties.get(RULES_PROPERTY, "{}"))
-    masks = {name: mask for name, mask in rules.get("masks", {}).items() if name in ids}
-    if Mask.HMAC in masks.values():  # with another secret, the same mask gives other values
-        masks = {name: f"{mask} {rules.get('check')}" if mask == Mask.HMAC else mask for name, mask in masks.items()}
+    masks = {name: label for name, label in labels(rules).items() if name in ids}
     return Shown(columns=_columns(table, fields, feed), key=key, pairs=pairs, masks=masks)
 
 
