@@ -18,7 +18,7 @@ from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.source import Number
-from tidemark.formats._json import NULL, RowLayout
+from tidemark.formats._json import NULL, RowLayout, members
 from tidemark.values import iso8601
 
 VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
@@ -76,6 +76,15 @@ def _column(field: ConnectSchema) -> Column:
     raise UnknownTypeError(
         f"column '{field.field}' has the type '{field.name}' ({field.type}), which is not known; CDL has {known}"
     )
+
+
+def key(unique: bytes, found: Layouts | None) -> tuple[str, ...] | None:
+    """Return the columns of ``unique``, by the schema or else by its value. A null ``unique`` gives an empty key."""
+    if found is not None and found.unique is not None:
+        return tuple(found.unique.names)
+    if not unique:
+        return None
+    return () if unique == NULL else tuple(members(unique))
 
 
 def lsn(value: Number) -> int | None:

@@ -52,7 +52,7 @@ _KNOWN = {
     "canal_json": Members("FlatMessage", {"": "id", "_tidb": "watermarkTs"}, ("type",)),
     "cdl_json": Members(
         "Envelope",
-        {"": "DATA_STORE message_type", "source": _DEBEZIUM_SOURCE},
+        {"": "message_type", "source": _DEBEZIUM_SOURCE},
         ("message_version",),
         wrapped="payload",
     ),

@@ -37,6 +37,7 @@ from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Number, Source
+from tidemark.formats._debezium.unlogged import without_unlogged
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
@@ -86,9 +87,11 @@ class CdlSource(Source, gc=False):
 
 
 class Payload(msgspec.Struct, gc=False):
-    """A change event of either version. DATA_STORE and ``message_type`` are left out."""
+    """A change event of either version. ``message_type`` is left out."""
 
     message_version: str | None = None
+    DATA_STORE: str | None = None
+    """Version 1.0: the kind of the database."""
     OPERATION: str | None = None
     SEG_OWNER: str | None = None
     """Schema of the table."""
@@ -137,8 +140,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     if payload.OPERATION is None and payload.op is None and _is_heartbeat(payload):
         return [_control("heartbeat", message, payload)]
     found = _found(payload, message, options)
-    layouts = _cdl.layouts(bytes(envelope.schema)) if envelope.schema else None
-    return [_change(found, payload, layouts, options)]
+    return [_change(found, payload, envelope.schema, options)]
 
 
 class Found(NamedTuple):
@@ -209,12 +211,13 @@ def _position(lsn: int | None, committed_at: int | None, message: Message) -> Po
     return changed(lsn, *message.order)
 
 
-def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, options: Options) -> ChangeEvent:
+def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
+    layouts = _cdl.layouts(bytes(schema)) if schema else None
     operation, before, after = found.operation, _image(payload.before), found.after
     absent: tuple[str, ...] = ()
     lobs: tuple[str, ...] = ()
     if operation is Operation.DELETE:
-        before, layout = _deleted(payload, before or after, layouts)
+        before, layout = _deleted(payload, before or after, schema, layouts)
         after = None
     elif after is None:
         raise MalformedMessageError(f"an {operation} without the row after it")
@@ -241,17 +244,21 @@ def _change(found: Found, payload: Payload, layouts: _cdl.Layouts | None, option
         shape=layout.shape,
         partial=bool(absent or lobs),
         absent=absent,
-        key=_key(payload, layouts),
+        key=_cdl.key(bytes(payload.unique), layouts),
     )
 
 
-def _deleted(payload: Payload, row: bytes | None, layouts: _cdl.Layouts | None) -> tuple[bytes, RowLayout]:
+def _deleted(
+    payload: Payload, row: bytes | None, schema: msgspec.Raw, layouts: _cdl.Layouts | None
+) -> tuple[bytes, RowLayout]:
     """Return the row of a DELETE and its layout: ``before`` or, if the source does not log it, the key's values."""
+    unique = _image(payload.unique)
     if row is None:
-        unique = _image(payload.unique)
         if unique is None:
             raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")
         return unique, _layout(unique, layouts.unique if layouts else None)
+    connector = payload.source.connector if payload.source else (payload.DATA_STORE or "").lower()
+    row = without_unlogged(row, unique, connector, schema)
     return row, _layout(row, layouts.before if layouts else None)
 
 
@@ -260,16 +267,6 @@ def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:
     if typed is None:
         return untyped(tuple(members(image)))
     return typed if typed.fits(image) else typed.widened(members(image))
-
-
-def _key(payload: Payload, layouts: _cdl.Layouts | None) -> tuple[str, ...] | None:
-    """Return the columns of ``unique``, by the schema or else by its value. A null ``unique`` gives an empty key."""
-    if layouts is not None and layouts.unique is not None:
-        return tuple(layouts.unique.names)
-    unique = bytes(payload.unique)
-    if not unique:
-        return None
-    return () if unique == NULL else tuple(members(unique))
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:

@@ -38,8 +38,8 @@ def corrected(
     schema: msgspec.Raw | bytes | None,
 ) -> bytes | None:
     """Return an image as the row was: see ``enum_labels`` and ``unlogged``."""
-    if operation is Operation.SNAPSHOT:
+    if image is None or operation is Operation.SNAPSHOT:
         return image
     if operation is Operation.DELETE:
-        image = without_unlogged(image, record_key, source, schema)
+        image = without_unlogged(image, record_key, source.connector, schema)
     return with_plain_labels(image, source, schema)
