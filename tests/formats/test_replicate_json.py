@@ -244,7 +244,7 @@ def test_long_mask() -> None:
     """117 columns have masks of 15 bytes, the bit of the last one in the first of them."""
     columns = {f"c{number}": column(number, "INT4", key=int(number == 1)) for number in range(1, 118)}
     event = decode(
-        row("UPDATE", dict.fromkeys(columns, 1), columnMask="0F" + "FF" * 14),
+        row("UPDATE", dict.fromkeys(columns, 1), columnMask="0F" + "FF" * 14, externalSchemaId=ID),
         known_of(in_json("MD", metadata(columns))),
     )
     assert event.absent == ("c117",)
@@ -279,7 +279,8 @@ def test_deleted_row_has_what_its_masks_vouch_for(
     data: dict[str, Any], masks: dict[str, Any], expected: set[str] | None, place: str
 ) -> None:
     """In either place, a null that no mask vouches for is left out; without its key the delete is set aside."""
-    body = row("DELETE", data if place == "data" else None, data if place == "beforeData" else None, **masks)
+    images = (data if place == "data" else None, data if place == "beforeData" else None)
+    body = row("DELETE", *images, externalSchemaId=ID, **masks)
     if expected is None:
         with pytest.raises(MissingKeyError, match="lacks id"):
             decode(body)
@@ -395,7 +396,7 @@ def test_broken_metadata_is_read_once() -> None:
     for _ in range(3):
         with pytest.raises(UnknownTypeError):
             index.by_id("1", None, None)
-        assert index.by_topic("x") is None
+        assert index.table_of_topic("x") is None
     assert tried == [b"x"]
 
 

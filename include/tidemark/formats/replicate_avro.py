@@ -31,7 +31,8 @@ from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import RowLayout, members, read
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
-from tidemark.formats._replicate.structure import Structure, facts, index, structure_of_bytes
+from tidemark.formats._replicate.structure import Structure, facts, index
+from tidemark.formats._replicate.structure_of_row import structure_of_bytes
 from tidemark.formats._replicate.types import column
 from tidemark.formats._replicate.wire import (
     DATA,
@@ -149,7 +150,7 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
         _, statement = content(body)
         return [schema_change(message, body.lineage, statement, _structure(statement))]
     table = structure_of_bytes(wire.schema_id, message, options, index(known, _structure))
-    return [change(message, _row(table, wire), table, options)]
+    return [change(message, _row(table, wire), table, options, guessed=not wire.schema_id)]
 
 
 _MAGIC = MAGIC.encode()

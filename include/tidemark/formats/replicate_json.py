@@ -29,7 +29,8 @@ from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import ABSENT, NULL, read
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
-from tidemark.formats._replicate.structure import index, structure, structure_of_row
+from tidemark.formats._replicate.structure import index, structure
+from tidemark.formats._replicate.structure_of_row import structure_of_row
 from tidemark.formats._replicate.wire import DATA, MAGIC, METADATA, METADATA_MARK, Headers, MetadataBody, Row, content
 from tidemark.formats._replicate.wire import Options as CommonOptions
 
@@ -111,8 +112,8 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
         id=envelope.messageSchemaId,
     )
     required = options.metadata == "required"
-    table = structure_of_row(row, message, options, index(known, structure), required=required)
-    return [change(message, row, table, options)]
+    table, guessed = structure_of_row(row, message, options, index(known, structure), required=required)
+    return [change(message, row, table, options, guessed=guessed)]
 
 
 def _body(envelope: Envelope) -> Body:

@@ -45,8 +45,15 @@ def schema_change(message: Message, lineage: Lineage | None, statement: bytes, t
     )
 
 
-def change(message: Message, row: Row, table: Structure, options: Options) -> ChangeEvent:
+def change(message: Message, row: Row, table: Structure, options: Options, *, guessed: bool) -> ChangeEvent:
     """Return the row change of a data message.
+
+    Args:
+        message: the data message.
+        row: what is in it.
+        table: the structure that reads the row.
+        options: of the source.
+        guessed: whether the structure was not found by the schema id of the row.
 
     Raises:
         UnknownOperationError: Replicate has no such operation.
@@ -67,7 +74,7 @@ def change(message: Message, row: Row, table: Structure, options: Options) -> Ch
     if not layout.fits(image):
         found = members(image)
         layout, missing = layout.widened(found), layout.missing(found)
-    if masked and table.by_row:
+    if masked and guessed:
         _check_guess(image, masked)
     before: bytes | None = None
     after: bytes | None = image
@@ -119,7 +126,7 @@ def _captured(image: bytes, masked: tuple[str, ...], unsure: tuple[str, ...]) ->
 
 
 def _check_guess(image: bytes, masked: tuple[str, ...]) -> None:
-    """Refuse a mask that the row contradicts. The order of the row's columns was taken as their ordinals, a guess."""
+    """Refuse a mask that the row contradicts: the ordinals of the row's columns are a guess."""
     found = members(image)
     if any(name in found and bytes(found[name]) != NULL for name in masked):
         raise MissingMetadataError(

@@ -1,18 +1,17 @@
-"""The table of a data message of Replicate, found by the schema id or by another name in the message."""
+"""The structures of tables that Replicate's metadata messages describe, and how rows find them."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tidemark.errors import DecodeError, MalformedMessageError, MissingMetadataError, MissingTableError
-from tidemark.events import Message, TableId
+from tidemark.errors import DecodeError, MalformedMessageError, MissingTableError
+from tidemark.events import TableId
 from tidemark.formats import Known
-from tidemark.formats._connect import key_struct
-from tidemark.formats._json import RowLayout, members, table_id, untyped
+from tidemark.formats._json import RowLayout
 from tidemark.formats._replicate.types import column
-from tidemark.formats._replicate.wire import MAGIC, Content, Options, Row, parsed
+from tidemark.formats._replicate.wire import Content, parsed
 
 
 class Structure:
@@ -26,7 +25,6 @@ class Structure:
         key: tuple[str, ...] | None,
         *,
         version: int = 0,
-        by_row: bool = False,
     ) -> None:
         self.table = table
         self.layout = layout
@@ -36,8 +34,6 @@ class Structure:
         """The mask with all columns."""
         self.key = key
         self.version = version
-        self.by_row = by_row
-        """Whether the table is known from a row alone. The order of the row's columns then gives their ordinals."""
         self._outside: dict[int, tuple[str, ...]] = {}
 
     def outside(self, mask: int) -> tuple[str, ...]:
@@ -141,16 +137,20 @@ class Index(Generic[S]):
         """Return the newest structure of a table."""
         return _newest(self._tables.get(table, ()))
 
-    def by_topic(self, topic: str) -> S | None:
-        """Return the newest structure of the one table that a topic is named after, with or without schema."""
-        tables = [table for table in self._tables if topic in {str(table), table.name}]
-        return self.by_table(tables[0]) if len(tables) == 1 else None
+    def fitting(self, table: TableId, columns: Collection[str]) -> S | None:
+        """Return the newest structure of a table that has exactly these columns."""
+        wanted = set(columns)
+        return _newest(each for each in self._tables.get(table, ()) if each.layout.names.keys() == wanted)
 
-    def by_columns(self, names: Iterable[str]) -> S | None:
-        """Return the newest structure of the one table that has exactly these columns."""
-        wanted = set(names)
-        found = [each for each in map(_newest, self._tables.values()) if each and set(each.layout.names) == wanted]
-        return found[0] if len(found) == 1 else None
+    def table_of_topic(self, topic: str) -> TableId | None:
+        """Return the one table that a topic is named after, with or without schema."""
+        tables = [table for table in self._tables if topic in {str(table), table.name}]
+        return tables[0] if len(tables) == 1 else None
+
+    def table_of_columns(self, columns: Collection[str]) -> TableId | None:
+        """Return the one table of which a structure has exactly these columns."""
+        tables = [table for table in self._tables if self.fitting(table, columns) is not None]
+        return tables[0] if len(tables) == 1 else None
 
     def versions(self, table: TableId) -> int:
         """Return how many structures of a table are known."""
@@ -188,99 +188,3 @@ def index(known: Known, build: Callable[[bytes], S]) -> Index[S]:
             _indexes.clear()
         found = _indexes[id(known) ^ id(build)] = (known, Index(known, build))
     return found[1]
-
-
-def structure_of_row(
-    row: Row, message: Message, options: Options, known: Index[Structure], *, required: bool
-) -> Structure:
-    """Return the table of a row in JSON, with its columns if metadata has them.
-
-    It is found by the schema id, or else by the table that the message or the option names. Only a row without id is
-    also found by its topic, and by its columns. A table without metadata gets the columns of the row, in their order.
-
-    Raises:
-        MissingMetadataError: neither the id nor the table is known, and metadata is ``required``.
-        MissingTableError: nothing names the table.
-    """
-    named = row.named or named_by(options)
-    for id_ in (row.id, row.headers.externalSchemaId):
-        found = known.by_id(id_, named, message.topic) if id_ else None
-        if found is not None:
-            return found
-    found = known.by_table(named) if named else None
-    if found is not None:
-        return found
-    if row.id and required:
-        raise not_landed(row.id)
-    return _without_id(row, message, named, known)
-
-
-def structure_of_bytes(id_: str | None, message: Message, options: Options, known: Index[S]) -> S:
-    """Return the table of a row in Avro. Only the schema that wrote the row can read it.
-
-    Raises:
-        MissingMetadataError: the id is not known; or there is no id, and the table does not have exactly one structure.
-        MalformedMessageError: nothing names the table.
-    """
-    named = named_by(options)
-    if id_:
-        found = known.by_id(id_, named, message.topic)
-        if found is None:
-            raise not_landed(id_)
-        return found
-    if named is None and message.topic is None:
-        raise MalformedMessageError(f"no {MAGIC} envelope with a schema id: nothing tells how to read the message")
-    found = known.by_table(named) if named else known.by_topic(message.topic or "")
-    if found is None or known.versions(found.table) > 1:
-        raise MissingMetadataError(
-            "the message has no schema id, and not exactly one structure is known of the table that the option "
-            f"`table` or the topic names; let the endpoint write {MAGIC} envelopes"
-        )
-    return found
-
-
-def not_landed(id_: str) -> MissingMetadataError:
-    """Return the error for an unknown schema id."""
-    return MissingMetadataError(
-        f"no metadata message with the schema id '{id_[:80]}' has landed; land the dump of the metadata topic, and the "
-        "message again with it or later; of rows in JSON see also the options `table` and `metadata`"
-    )
-
-
-def named_by(options: Options) -> TableId | None:
-    """Return the table that the option names; None if it is not set."""
-    return _table_of(options.table) if options.table else None
-
-
-def _without_id(row: Row, message: Message, named: TableId | None, known: Index[Structure]) -> Structure:
-    names = tuple(members(row.image or b"{}"))
-    if named is None:
-        found = known.by_topic(message.topic) if message.topic else None if row.id else known.by_columns(names)
-        if found is not None:
-            return found
-        named = _table_of(message.topic) if message.topic else None
-    if named is None:
-        raise MissingTableError(
-            "the message names no table, no schema id and no topic; set the option `table` in the source file"
-        )
-    return _structure_by_row(named, names, _key(message, names))
-
-
-def _key(message: Message, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the columns of the record key, if it is an object with columns of the row."""
-    key = key_struct(message.key) if message.key else None
-    return key.names if key and key.names and set(key.names) <= set(names) else None
-
-
-@functools.lru_cache(maxsize=1024)
-def _table_of(text: str) -> TableId:
-    """Return the table of ``schema.table`` or ``table``, as topics and the option write it."""
-    found = table_id(text)
-    if found.schema is not None or found.database is None:
-        return found
-    return TableId(database=None, schema=found.database, name=found.name)
-
-
-@functools.lru_cache(maxsize=1024)
-def _structure_by_row(table: TableId, names: tuple[str, ...], key: tuple[str, ...] | None) -> Structure:
-    return Structure(table, untyped(names), {name: bit for bit, name in enumerate(names)}, key, by_row=True)
