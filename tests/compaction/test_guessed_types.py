@@ -23,6 +23,9 @@ ENTRIES = {
 }
 """What the source file says of tables, beside their key. A rebuilt table lets its whole cut be built twice."""
 
+LONG = 1234567890123456789
+"""A whole number between two doubles."""
+
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> CutByCut:
@@ -30,13 +33,17 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     cut_by_cut = CutByCut(lake, "guessed", tmp_path_factory.mktemp("guessed"))
     source = cut_by_cut.source(ENTRIES)
     grown, h, bag, strict, numbers = map(Log, ("grown_t", "grown_h", "grown_bag", "strict_number", "numbers"))
+    doubles, longs, mixed = map(Log, ("doubles", "longs", "mixed"))
     logs = (h, bag, strict) if PROVING else (h, strict)
     first = [numbers.put(1, id=1, n=10, m=1, b=True), numbers.put(2, id=2, n=11, m=2, b=False)]
+    first += [doubles.put(1, id=1, n=1e300, d=1e300), longs.put(1, id=1, n=LONG)]
+    first += [mixed.put(1, id=1, n=1e300), mixed.put(2, id=2, n=LONG)]
     cut_by_cut.deliver("one", [*first, *(log.put(1, id=1, n=10) for log in (grown, *logs))])
     cut_by_cut.run("one", source)
     texts = [numbers.put(3, id=3, n="abc", m=3, b=True), numbers.put(4, id=4, n=12, m=4, b="maybe")]
     halves = [log.put(2, id=2, n=10.5) for log in logs]
-    cut_by_cut.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11)])
+    rounded = [doubles.put(2, id=2, n=LONG, d=0.1), longs.put(2, id=2, n=1e300)]
+    cut_by_cut.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11), *rounded])
     cut_by_cut.run("two", source)
     more = [numbers.put(5, id=5, n=13, m=5.5, b=True), numbers.put(6, id=6, n=14.5, m=6, b=None)]
     cut_by_cut.deliver("three", [*more, h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), grown.put(3, id=3, n="abc")])
@@ -100,3 +107,13 @@ def test_a_strict_source_sets_a_number_aside_that_outgrows_a_guess(story: CutByC
     assert story.quarantined["three"].count("shop.strict_number") == 1
     if PROVING:
         assert [row[0] for row in story.tables["four"]["strict_number"][1]] == [1, 2]
+
+
+def test_a_guess_that_would_round_a_number_is_text(story: CutByCut) -> None:
+    """It does not matter which came first: the number with an exponent, or the one with more digits than a double."""
+    texts = [(1, "1e+300"), (2, str(LONG))]
+    assert story.tables["one"]["mixed"][1] == texts
+    assert story.tables["one"]["doubles"][1] == [(1, 1e300, 1e300)]
+    assert story.tables["one"]["longs"][1] == [(1, LONG)]
+    assert story.tables["two"]["doubles"][1] == [(*texts[0], 1e300), (*texts[1], 0.1)]
+    assert story.tables["two"]["longs"][1] == [(1, str(LONG)), (2, "1e+300")]

@@ -135,18 +135,25 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
         return None
     key_eras.refuse_earlier(found, events, known)
     found = key_eras.followed(run, found, events, known)
+    values = partial(_by_epoch, events, found, known)
     if unknown := table_columns.untyped(found, run.source, known):
-        values = events()
-        if found.names and not found.shards:
-            values = values.withColumn("shape", epochs.shape_in_epoch(evolving.names_of(found, known)))
         published: dict[str, str] = {}
         if anew and not anew.endswith(BY_HAND):
             unsettled = unsettled_columns(found.table)
             published = {name: kind for name, kind in columns_of(found.table) if name not in unsettled}
-        found = replace(found, inferred=guessed_types.types_again(values, found, unknown, published))
+        found = replace(found, inferred=guessed_types.types_again(values(), found, unknown, published))
     plan = planner.plan(run.source, found, found.table, anew=bool(anew))
+    if known is not None:
+        guessed_types.refuse_rounding(run, plan, values)
     _warn(run, plan)
     return plan
+
+
+def _by_epoch(events: Callable[[], DataFrame], found: Found, table: Table | None) -> DataFrame:
+    """Return the events that a table takes in, their shapes by epoch where its columns had other names."""
+    if not found.names or found.shards:
+        return events()
+    return events().withColumn("shape", epochs.shape_in_epoch(evolving.names_of(found, table)))
 
 
 def _warn(run: Run, plan: Plan) -> None:

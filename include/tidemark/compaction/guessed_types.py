@@ -7,21 +7,24 @@ column cannot hold; only then are guesses looked at, so that runs in which all f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.run import Run
+from tidemark.errors import RebuildNeededError
 from tidemark.lake import names
 from tidemark.tables import columns as table_columns
 from tidemark.tables import evolving
-from tidemark.tables.plan import Found
+from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reasons import MISFIT, UNREADABLE_VALUE
-from tidemark.values import inferred_types
+from tidemark.values import inferred_types, rounded_numbers
 from tidemark.values.images import by_table_name
+from tidemark.values.inferred_types import DOUBLE
 
 
 def types_seen(
@@ -29,26 +32,67 @@ def types_seen(
 ) -> dict[str, str]:
     """Return the types of columns by the values seen; images whose columns have other names are looked at apart.
 
+    Numbers that need a ``double``, one of which it would round, give ``string``.
+
     Args:
         events: row changes of one table; their shapes by epoch where ``found`` has names by them.
         found: what is known of the table.
         columns: by the names of today.
         of_numbers: whether values of other kinds are passed over.
     """
+    types: dict[str, str] = {}
+    for then, wanted in _by_names(events, found, columns):
+        seen = inferred_types.types_of(then, sorted(wanted), of_numbers=of_numbers)
+        for old, new in wanted.items():
+            if old in seen:
+                types[new] = inferred_types.common_type(types.get(new, seen[old]), seen[old])
+    return types | dict.fromkeys(_rounded(events, found, {name for name in types if types[name] == DOUBLE}), "string")
+
+
+def _by_names(
+    events: DataFrame, found: Found, columns: Collection[str]
+) -> Iterator[tuple[DataFrame, Mapping[str, str]]]:
+    """Yield events whose images have the same names for columns, with the names of today by those names."""
     if not found.names:
-        return inferred_types.types_of(events, sorted(columns), of_numbers=of_numbers)
+        yield events, {name: name for name in columns}
+        return
     alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
     for shape, renamed in found.names.items():
         if wanted := tuple(sorted((old, new) for old, new in renamed.items() if new in columns)):
             alike[wanted].append(shape)
-    types: dict[str, str] = {}
     for wanted, shapes in alike.items():
-        then, names_then = events.where(F.col("shape").isin(*shapes)), [old for old, _ in wanted]
-        seen = inferred_types.types_of(then, names_then, of_numbers=of_numbers)
-        for old, new in wanted:
-            if old in seen:
-                types[new] = inferred_types.common_type(types.get(new, seen[old]), seen[old])
-    return types
+        yield events.where(F.col("shape").isin(*shapes)), dict(wanted)
+
+
+def _rounded(events: DataFrame, found: Found, columns: Collection[str]) -> set[str]:
+    """Return the columns, by the names of today, with a number that a ``double`` would round."""
+    names: set[str] = set()
+    for then, wanted in _by_names(events, found, columns) if columns else ():
+        images = then.select(F.coalesce("after", "before"))
+        rows = images.mapInArrow(partial(rounded_numbers.columns_of, columns=sorted(wanted)), "name string")
+        names |= {wanted[row["name"]] for row in rows.distinct().collect()}
+    return names
+
+
+def refuse_rounding(run: Run, plan: Plan, events: Callable[[], DataFrame]) -> None:
+    """Refuse to read a number as a ``double`` that would round it, if values alone gave the column this type.
+
+    Args:
+        run: the run.
+        plan: of a table that is published.
+        events: returns the row changes that it takes in; their shapes by epoch where the plan has names by them.
+
+    Raises:
+        RebuildNeededError: there is such a number.
+    """
+    doubles = {column.name for column in plan.columns if column.type == DOUBLE}
+    untyped = doubles.intersection(table_columns.untyped(plan.found, run.source, None)) if doubles else set()
+    guessed = untyped & _guessed(run, plan.found) if untyped else set()
+    if rounded := _rounded(events(), plan.found, guessed) if guessed else set():
+        raise RebuildNeededError(
+            f"{plan.found.object}: numbers in {', '.join(sorted(rounded))} have more digits than a double holds, the "
+            "type that was guessed from earlier values"
+        )
 
 
 def types_again(
@@ -56,7 +100,8 @@ def types_again(
 ) -> dict[str, str]:
     """Return the types of columns by all values, for a table that is built anew though nobody asked.
 
-    What readers know as a number, or as true and false, becomes no text by the values that were set aside for it.
+    What readers know as a number, or as true and false, becomes no text by the values that were set aside for it. It
+    does by numbers that no type of numbers holds.
 
     Args:
         events: row changes of one table; their shapes by epoch where ``found`` has names by them.
@@ -88,7 +133,8 @@ def are_outgrown(prepared: Prepared) -> bool:
     guessed = suspects & _guessed(run, found) if suspects else set()
     seen = types_seen(prepared.log.changes(), found, guessed, of_numbers=True) if guessed else {}
     types = dict(prepared.plan.columns)
-    return any(inferred_types.outgrows(kind, types[name]) for name, kind in seen.items())
+    numbers = {name: kind for name, kind in seen.items() if types[name] in inferred_types.NUMBERS}
+    return any(kind == "string" or inferred_types.outgrows(kind, types[name]) for name, kind in numbers.items())
 
 
 def _beginnings(name: str) -> tuple[str, str]:

@@ -28,6 +28,9 @@ EXACT = "decimal(38, 18)"
 WHOLE = "decimal(38, 0)"
 """The type of whole numbers where one of them needs more than 64 bits."""
 
+DOUBLE = "double"
+"""The type of numbers one of which is written with an exponent."""
+
 
 def types_of(events: DataFrame, columns: Sequence[str], *, of_numbers: bool = False) -> dict[str, str]:
     """Return the Iceberg type strings of columns, inferred from all their values in one pass.
@@ -68,7 +71,7 @@ def _types(schema: str) -> dict[str, str]:
     return {name: kind for name, kind in types if kind is not None}
 
 
-NUMBERS = ("long", WHOLE, EXACT, "double")
+NUMBERS = ("long", WHOLE, EXACT, DOUBLE)
 """From narrow to wide. Where values gave two of these types, the later one is the column's type."""
 
 
@@ -98,7 +101,7 @@ def _type(seen: DataType) -> str | None:
     if isinstance(seen, DecimalType):
         return WHOLE if seen.scale == 0 else EXACT
     if isinstance(seen, DoubleType | FloatType):
-        return "double"
+        return DOUBLE
     if isinstance(seen, BooleanType):
         return "boolean"
     return None if seen.typeName() == "void" else "string"
