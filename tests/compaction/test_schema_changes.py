@@ -379,6 +379,54 @@ SEATS = told_seats({case.name: case.table for case in CASES})
 _RUNS = 3
 
 
+def _opened(table: str, at: int, **row: Any) -> list[Message]:
+    """An insert of a transaction that is open yet."""
+    return Log(table).within("open", Log(table).put(at, **row))
+
+
+def _rename(old: str, new: str, at: int) -> Message:
+    return Log(old).statement(at, f"RENAME TABLE {{}} TO {new}")
+
+
+_WAITING: list[list[Message]] = [
+    [
+        *Log("before_a").within("whole", Log("before_a").put(1, id=1, v="a")),
+        Log("before_a").end("whole", 1),  # only now the source is known to send markers
+        *_opened("before_a", 2, id=2, v="b"),
+        Log("after_a").put(1, id=1, v="a"),
+        _rename("after_a", "after_b", 2),
+        *_opened("alone_a", 1, id=2, v="b"),
+        Log("again_a").put(1, id=1, v="a"),
+        Log("bare_a").put(1, id=1, v="a"),
+    ],
+    [
+        _rename("before_a", "before_b", 3),
+        *_opened("after_b", 3, id=2, v="b"),
+        _rename("alone_a", "alone_b", 2),
+        _rename("again_a", "again_b", 2),
+        *_opened("again_a", 3, id=2, v="b"),
+        _rename("bare_a", "bare_b", 2),
+        Log("bare_a").ddl(3, "ADD n int"),
+    ],
+    [Log(table).end("open", 1) for table in ("before_a", "after_b", "alone_a", "again_a")],
+]
+"""By run, tables with an event of a transaction that closes in the last run. It comes before the table's rename, after
+it, as the only event of a table, and as the first event of another table under the name that is free. The last table
+under such a name has a statement, and no event."""
+
+_WAITED = {
+    "before_a": {},
+    "before_b": {1: "a", 2: "b"},
+    "after_b": {1: "a", 2: "b"},
+    "alone_b": {2: "b"},
+    "again_a": {2: "b"},
+    "again_b": {1: "a"},
+    "bare_a": {},
+    "bare_b": {1: "a"},
+}
+"""What they hold in the end."""
+
+
 @pytest.fixture(scope="module")
 def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """All cases as tables of one source, landed and published in three runs; the runs' reports."""
@@ -387,7 +435,8 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list
     reports = []
     for run in range(_RUNS):
         messages_by_case = [case.runs[run](SEATS[case.name].log()) for case in CASES if run < len(case.runs)]
-        deliver(landing, f"run-{run}", [message for messages in messages_by_case for message in messages])
+        cased = [message for messages in messages_by_case for message in messages]
+        deliver(landing, f"run-{run}", [*cased, *_WAITING[run]])
         reports.append(run_all(source))
     return reports
 
@@ -419,6 +468,20 @@ def test_no_case_stopped_a_table_and_every_event_is_accounted_for(
         accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
         assert row["events"] == accounted, row
         assert row["quarantined"] == 0, row
+
+
+def test_the_events_of_a_transaction_wait_under_the_name_of_their_table(
+    cases: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """They show once it is whole, in the table that had the name at their place, though nothing else came for it."""
+    ledger = Ledger(lake, "schema_cases")
+    waiting = {row.object for row in ledger.tables() if row.cut == 2 and row.held}
+    assert waiting >= {f"shop.{name}" for name in ("before_b", "after_b", "alone_b", "again_a")}
+    rows = {
+        name: found.scan().to_arrow().to_pylist() for name in _WAITED if (found := lake.find(("schema_cases", name)))
+    }
+    assert {name: {row["id"]: row["v"] for row in rows[name]} for name in rows} == _WAITED
+    assert {row.object for row in ledger.published_tables().values() if row.held} == set()
 
 
 def test_values_beyond_what_a_statement_declared_are_told(cases: list[dict[str, StageReport]], lake: Lake) -> None:

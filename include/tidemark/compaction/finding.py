@@ -53,7 +53,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
         shapes[run.routed.name_of(row.object)].append(row)
         first[row.object] = min(row.batch, first.get(row.object, row.batch))
     known = _histories(run, by_table, lineages)
-    with_events = {name: rows[0].table for name, rows in by_table.items()}
+    with_events = {name: (rows[0] if rows else lineages.tables[name]).table for name, rows in by_table.items()}
     tables = with_events | _stated(run, standing, lineages, known, run.published.keys() - with_events.keys())
     paths = [row.path for row in run.ledger.files()]
     common_path = len(os.path.commonprefix(paths))  # noqa: RUF071  characters are meant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -18,7 +18,7 @@ from tidemark.lake import copies, names, pending_schema
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.filters import equals
 from tidemark.lake.properties import SEGMENTS_PROPERTY, keeps_whole
-from tidemark.ledger.event_counts import NO_EVENTS
+from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
@@ -76,20 +76,20 @@ def _alive(run: Run, plan: Plan, branch: str) -> int:
     return rows.where(~F.col(DELETED)).count()
 
 
-def without_events(run: Run, tables: Collection[str], renamed: Mapping[str, Lineage]) -> list[Built]:
+def without_events(run: Run, tables: Mapping[str, int], renamed: Mapping[str, Lineage]) -> list[Built]:
     """Build empty candidates of tables that are to be built again and have no event left.
 
     Args:
         run: the run; it has a request for each of the tables.
-        tables: as the source names them.
+        tables: as the source names them, each with how many of its events wait for their transactions.
         renamed: by name, the tables that were renamed: their rows are elsewhere now, so readers do not lose them.
     """
     built = []
     published = run.ledger.targets() if tables else {}
-    for table in tables:
+    for table, held in tables.items():
         _empty_quarantine(run, table)
         target, request = published.get(table), run.requests[table]
-        if target is None:
+        if target is None or run.lake.find(target) is None:
             run.ledger.answered([request])  # there is nothing to empty
             continue
         with copies.emptied(run.lake) as beside:
@@ -109,7 +109,7 @@ def without_events(run: Run, tables: Collection[str], renamed: Mapping[str, Line
             Built(
                 object=table,
                 target=target,
-                counts=NO_EVENTS,
+                counts=EventCounts(events=held, held=held),
                 rows_change=0,
                 deleted=0 if table in renamed else None,
                 committed_at=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyiceberg.expressions import And
@@ -101,17 +101,35 @@ def take_in(
     by_table: dict[str, list[ContentRow]],
     withheld: dict[str, Withheld],
 ) -> None:
-    """Put the contents of renamed tables in place of the contents of their names, and update what is withheld."""
+    """Put the contents of renamed tables in place of the contents of their names, and update what is withheld.
+
+    A table whose events all wait for their transactions has none. It is there, so that the ledger has what it lacks.
+    """
     new_names = set(by_table)
     for name, lineage in known.tables.items():
-        after = standing.batch_of(name)
+        after, waits = standing.batch_of(name), withheld[name]
         by_table.pop(name, None)
-        if after and name not in standing.behind and not may_take_in(run, lineage.segments, new_names, after):
+        settled = after and name not in standing.behind and not waits.since
+        if settled and not may_take_in(run, lineage.segments, new_names, after):
             continue
-        rows = contents(run, after, stub_of(name, lineage, withheld[name]))
-        if rows:
+        rows = contents(run, after, stub_of(name, lineage, waits))
+        if rows or waits.since or waits.held or waits.discarded:
             by_table[name] = rows
-            withheld[name] = with_released(withheld[name], rows, after)
+            withheld[name] = with_released(waits, rows, after)
+
+
+def emptied(run: Run, finds: Mapping[str, Found]) -> dict[str, int]:
+    """Return the tables that are to be built anew and have no event to take in, each with its events that wait.
+
+    What is published of them belongs to tables with other names now. One that is not published yet, and whose events
+    wait, is no such table: its rows begin with them.
+    """
+    return {
+        name: found.withheld.held
+        for name, found in finds.items()
+        if name in run.requests and found.segments and not found.events
+        if found.published is not None or not found.withheld.held
+    }
 
 
 def may_take_in(run: Run, segments: Sequence[Segment], new: Container[str], after: int) -> bool:

@@ -103,8 +103,9 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
 
 def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:
     """Return what was done with each table; where one has to be built anew, nothing is built."""
+    left = renamed.emptied(this, finds)
     with tuned_for(this.session, [this.size_of(found) for found in finds.values()]):
-        plans, decisions = deciding.decide(this, finds)
+        plans, decisions = deciding.decide(this, {name: found for name, found in finds.items() if name not in left})
     if any(isinstance(each, BuildAnew) for each in decisions):
         return decisions
     waiting = renamed.waiting_for(this, lineages, [each for each in decisions if isinstance(each, Stopped)])
@@ -113,7 +114,8 @@ def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> lis
     decisions += building.build(this, [plan for plan in plans if plan.found.object not in held])
     if any(isinstance(each, BuildAnew) for each in decisions):
         return decisions
-    lost = [name for name in this.requests if name not in finds and name not in waiting]
+    left = {name: 0 for name in this.requests if name not in finds} | left
+    lost = {name: held for name, held in left.items() if name not in waiting}
     return [*decisions, *rebuilding.without_events(this, lost, lineages.tables)]
 
 
