@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -45,6 +46,13 @@ def case(
 ) -> Case:
     """A case whose runs are functions of the table's log; ``beside``: the table that it shares with other cases."""
     return Case(name, beside or name, columns, rows, runs)
+
+
+def _typed(kind: str, message: Message) -> Message:
+    """The message with the types of its columns, as Connect names them; ``kind``: of the column ``n``."""
+    columns = [{"field": "id", "type": "int64"}, {"field": "n", "type": kind, "optional": True}]
+    fields = [{"field": side, "type": "struct", "fields": columns} for side in ("before", "after")]
+    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": json.loads(message)}).encode()
 
 
 def _migrated(copy: str, old: str) -> Any:
@@ -370,6 +378,15 @@ CASES = [
         ],
         beside="whole",
     ),
+    case(
+        "a_type_that_only_earlier_versions_have",
+        "id n",
+        [(1, "x")],
+        lambda t: [_typed("int32", t.put(1, id=1, n=1))],
+        lambda t: [_typed("int32", t.put(2, {"id": 1, "n": 1}, id=1, n=None))],
+        lambda t: [_typed("string", t.put(3, {"id": 1, "n": None}, id=1, n="x"))],
+        beside="versioned",
+    ),
 ]
 _PROVED = {"migrated_by_pt_osc_and_late", "a_copy_given_up", "truncated_by_ddl_alone"}
 """Cases of ``make prove``, each with a table of its own: ``make test`` has the tables of another tool, DDL that comes
@@ -431,7 +448,9 @@ _WAITED = {
 def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """All cases as tables of one source, landed and published in three runs; the runs' reports."""
     landing = tmp_path_factory.mktemp("cases")
-    source = of_log("schema_cases", landing)
+    source = of_log(
+        "schema_cases", landing, {"shop.versioned": {"key": ["id"], "history": True}, "shop.*": {"key": ["id"]}}
+    )
     reports = []
     for run in range(_RUNS):
         messages_by_case = [case.runs[run](SEATS[case.name].log()) for case in CASES if run < len(case.runs)]
@@ -468,6 +487,12 @@ def test_no_case_stopped_a_table_and_every_event_is_accounted_for(
         accounted = sum(row[name] for name in ("applied", "superseded", "duplicate", "held", "quarantined"))
         assert row["events"] == accounted, row
         assert row["quarantined"] == 0, row
+
+
+def test_values_of_earlier_versions_stay_in_their_column(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """No row has a value in it when it gets another type; the first version has."""
+    versions = lake.load(("schema_cases", "versioned__history")).scan().to_arrow().to_pylist()
+    assert [row["n"] for row in sorted(versions, key=lambda row: str(row[POSITION]))] == ["1", None, "x"]
 
 
 def test_the_events_of_a_transaction_wait_under_the_name_of_their_table(

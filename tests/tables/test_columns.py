@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,6 +103,32 @@ def test_a_change_of_type_builds_the_table_anew_unless_the_column_is_empty(lake:
     evolved = _evolved(found(text, table=empty), empty)
     assert _types(evolved) == {"id": "long", "n": "string"}
     assert evolved.today == {"n": None, "tidemark new n": "n"}
+
+
+def test_a_column_with_values_in_earlier_versions_alone_is_not_empty(lake: Lake) -> None:
+    """They would go with it: from the table's history, too."""
+    table = published(lake, {"id": "long", "n": "int"}, (1, None))
+    versions = published(lake, {"id": "long", "n": "int"}, (1, 1), (1, None))
+    with pytest.raises(RebuildNeededError, match="'n' changed from int to string"):
+        _evolved(found(shape(id="long", n="string"), table=table, versions=versions), table)
+    with pytest.raises(IncompatibleSchemaError, match="'n' changed from int to date"):
+        _evolved(found(shape(id="long", n="date"), table=table, versions=versions), table)
+    other = published(lake, {"id": "long"}, (1,))  # a history that is to be made again may lack the column
+    assert _types(_evolved(found(shape(id="long", n="date"), table=table, versions=other), table))["n"] == "date"
+
+
+def test_a_late_rename_or_drop_asks_earlier_versions_too(lake: Lake) -> None:
+    """Of two columns that are one, the other may have values there; and a drop may come after them."""
+    table = published(lake, {"id": "long", "a": "string", "b": "string"}, (1, None, "b"))
+    versions = published(lake, {"id": "long", "a": "string", "b": "string"}, (1, "a", None), (1, None, "b"))
+    known = found(shape(id="long", b="string"), table=table, history=renamed(("50", "a", "b")))
+    assert _evolved(known, table).today == {"a": None}
+    with pytest.raises(RebuildNeededError, match="'a' and 'b' are one column"):
+        _evolved(replace(known, versions=versions), table)
+    dropped = found(shape(id="long", b="string"), table=table, history=renamed(("05", "a", None)))
+    assert _evolved(dropped, table).today == {"a": None}
+    with pytest.raises(RebuildNeededError, match="'a' was dropped by DDL that came after newer rows"):
+        _evolved(replace(dropped, versions=versions), table)
 
 
 def test_a_void_column_begins_with_the_type_of_its_first_values(lake: Lake) -> None:

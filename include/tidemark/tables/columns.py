@@ -15,7 +15,7 @@ from tidemark.tables.evolving import Evolving, evolving_of
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.reserved_names import refuse_names
 from tidemark.tables.schemas import columns_of, key_of, unsettled_columns, void_columns
-from tidemark.tables.stored_names import NEW_PREFIX, is_empty
+from tidemark.tables.stored_names import NEW_PREFIX, has_value
 from tidemark.values.declared_types import types_for
 from tidemark.values.message_types import table_type
 from tidemark.values.table_columns import TableColumn
@@ -96,7 +96,7 @@ def evolved_columns(
             if kind is None:
                 continue
             old = types.get(name)
-            if old is not None and wider(old, kind) is None and _unused(table, stored.get(name)):
+            if old is not None and wider(old, kind) is None and _unused(found, table, stored.get(name)):
                 today[stored.pop(name)[0]] = None  # a column without any value may get any type
                 old = None
             types[name] = evolving.agreed(name, old, kind)
@@ -105,7 +105,7 @@ def evolved_columns(
     were_void = void_columns(table)
     for name in [name for name in types if name in stored and stored[name][0] in were_void]:
         old, kind = stored[name]
-        if table is not None and is_empty(table, old):
+        if table is not None and not has_value(found, table, old):
             today[stored.pop(name)[0]] = None  # a new column takes its place
         else:  # somebody else wrote values into it, or gave it the mark
             types[name] = kind if name in found.inferred else evolving.agreed(name, kind, types[name])
@@ -165,14 +165,14 @@ def _settle(
     return void
 
 
-def _unused(table: Table | None, stored: tuple[str, str] | None) -> bool:
-    """Return whether a stored column has no value.
+def _unused(found: Found, table: Table | None, stored: tuple[str, str] | None) -> bool:
+    """Return whether a stored column has no value, in rows of today or in versions that they had before.
 
     A key column counts as used, because tombstones have its type too.
     """
     if table is None or stored is None or stored[0] in key_of(table):
         return False
-    return is_empty(table, stored[0])
+    return not has_value(found, table, stored[0])
 
 
 def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], stored: Container[str | None]) -> None:

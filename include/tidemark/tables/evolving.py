@@ -15,7 +15,7 @@ from tidemark.tables import column_rules
 from tidemark.tables.column_rules import ColumnRules
 from tidemark.tables.common_types import agreed, common_type
 from tidemark.tables.plan import Found
-from tidemark.tables.schemas import POSITION, columns_of
+from tidemark.tables.schemas import columns_of
 from tidemark.tables.stored_names import NEW_PREFIX, names_today
 from tidemark.values.images import by_table_name
 from tidemark.values.message_types import is_open_ended
@@ -127,7 +127,7 @@ def _names_today(found: Found, names: ColumnNames, table: Table | None) -> dict[
     other = names.renamings or called or found.called or any(name.startswith(NEW_PREFIX) for name in stored)
     if table is None or not other:
         return {name: name for name in stored}
-    return names_today(found.object, table, names, called, found.after, POSITION)
+    return names_today(found, table, names, called)
 
 
 def _promised(promised: model.Table, names: ColumnNames, before: Mapping[str, str | None]) -> dict[str, str]:

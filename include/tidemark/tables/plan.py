@@ -102,6 +102,8 @@ class Found:
     ``where`` or ``derive``, the table of its whole rows (``lake.names.whole``)."""
     shown: Table | None = None
     """The published table, where ``table`` is another one."""
+    versions: Table | None = None
+    """The history table that goes on with ``table``; None if no versions are kept, or none are published yet."""
     shards: tuple[Shard, ...] = ()
     """The tables that are folded into it: all that have events, new or not. Empty: it is a table of its own. ``object``
     is the name that they have together (``sources.routes``)."""

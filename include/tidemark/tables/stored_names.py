@@ -15,30 +15,27 @@ from pyiceberg.table import Table
 from tidemark.ddl.names import ColumnNames, Renaming
 from tidemark.errors import RebuildNeededError
 from tidemark.lake.filters import above, not_null
-from tidemark.tables.schemas import OWN_COLUMNS
+from tidemark.tables.plan import Found
+from tidemark.tables.schemas import OWN_COLUMNS, POSITION
 
 NEW_PREFIX = "tidemark new "
 """Begins the name of a new column whose own name belongs to another column until the cut is published."""
 
 
-def names_today(
-    object_name: str, table: Table, names: ColumnNames, called: Mapping[str, str], after: int, position: str
-) -> dict[str, str | None]:
+def names_today(found: Found, table: Table, names: ColumnNames, called: Mapping[str, str]) -> dict[str, str | None]:
     """Return the name that each stored column gets when the cut is published; None for a column that goes.
 
     Args:
-        object_name: the table as the source names it.
+        found: what is known of the table. It has followed the renames and drops up to the batch that it stands at.
+            Renames and drops of later batches belong to the cut.
         table: the published table.
         names: all renames and drops that are known, and the names that the source file gives now.
         called: the names that it gave when the table was published: name at the source to published name.
-        after: the batch that the table stands at. It has followed the renames and drops up to this batch.
-            Renames and drops of later batches belong to the cut.
-        position: name of the column that holds the position at which a row was written.
 
     Raises:
         RebuildNeededError: a rename or drop arrived late, and contradicts rows that are published already.
     """
-    stored = [field.name for field in table.schema().fields if field.name not in OWN_COLUMNS]
+    stored, after = [field.name for field in table.schema().fields if field.name not in OWN_COLUMNS], found.after
     done = ColumnNames([renaming for renaming in names.renamings if renaming.batch <= after], stored, called)
     today: dict[str, str | None] = {
         name: names.published(done.at_source(name.removeprefix(NEW_PREFIX))) for name in stored
@@ -52,11 +49,11 @@ def names_today(
         if column is None or column in moved:
             continue
         moved.add(column)
-        if _has(table, column, after=(position, renaming.position)):
-            raise _late(object_name, renaming, column)
+        if has_value(found, table, column, after=renaming.position):
+            raise _late(found.object, renaming, column)
         epoch = names.epoch(renaming.position, after=True)
         today[column] = None if renaming.new is None else names.today(renaming.new, epoch)
-    return _one_each(object_name, table, today)
+    return _one_each(found, table, today)
 
 
 def _late(object_name: str, renaming: Renaming, column: str) -> RebuildNeededError:
@@ -67,15 +64,15 @@ def _late(object_name: str, renaming: Renaming, column: str) -> RebuildNeededErr
     )
 
 
-def _one_each(object_name: str, table: Table, today: dict[str, str | None]) -> dict[str, str | None]:
+def _one_each(found: Found, table: Table, today: dict[str, str | None]) -> dict[str, str | None]:
     """Return the names with one column for each: if several columns claim a name, the one that has values gets it."""
     for name in {name for name in today.values() if name is not None}:
         claimants = [column for column, new in today.items() if new == name]
         if len(claimants) > 1:
-            full = [column for column in claimants if _has(table, column)]
+            full = [column for column in claimants if has_value(found, table, column)]
             if len(full) > 1:
                 raise RebuildNeededError(
-                    f"{object_name}: {' and '.join(map(repr, full))} are one column, {name!r}, by DDL that came after "
+                    f"{found.object}: {' and '.join(map(repr, full))} are one column, {name!r}, by DDL that came after "
                     "rows under both names had been published"
                 )
             keep = (full or claimants)[0]
@@ -83,17 +80,16 @@ def _one_each(object_name: str, table: Table, today: dict[str, str | None]) -> d
     return today
 
 
-def _has(table: Table, column: str, *, after: tuple[str, str] | None = None) -> bool:
-    """Return whether a published row has a value in a column.
+def has_value(found: Found, table: Table, column: str, *, after: str | None = None) -> bool:
+    """Return whether a published row, or a version that a row had before, has a value in a column.
 
-    ``after``, the position column and a position, limits the search to rows that were written after the position.
+    Args:
+        found: what is known of the table.
+        table: the published table.
+        column: the column, as it is stored.
+        after: a position: rows and versions that were written up to it do not count.
     """
-    where = not_null(column)
-    if after is not None:
-        where = And(above(*after), where)
-    return bool(table.scan(row_filter=where, limit=1).to_arrow().num_rows)
-
-
-def is_empty(table: Table, column: str) -> bool:
-    """Return whether no published row has a value in a column."""
-    return not _has(table, column)
+    where = not_null(column) if after is None else And(above(POSITION, after), not_null(column))
+    holders = [table] if found.versions is None else [table, found.versions]
+    there = (each for each in holders if column in each.schema().column_names)
+    return any(each.scan(row_filter=where, limit=1).to_arrow().num_rows for each in there)
