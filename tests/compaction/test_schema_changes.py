@@ -48,6 +48,13 @@ def case(
     return Case(name, beside or name, columns, rows, runs)
 
 
+def _loaded(t: Log, **row: Any) -> Message:
+    """A row of an initial load without a place in the log."""
+    message = json.loads(t.put(0, **row))
+    origin = {name: value for name, value in message["source"].items() if name not in {"file", "pos", "row"}}
+    return json.dumps({**message, "op": "r", "source": {**origin, "snapshot": "true"}}).encode()
+
+
 def _typed(kind: str, message: Message) -> Message:
     """The message with the types of its columns, as Connect names them; ``kind``: of the column ``n``."""
     columns = [{"field": "id", "type": "int64"}, {"field": "n", "type": kind, "optional": True}]
@@ -377,6 +384,13 @@ CASES = [
             t.statement(11, "CREATE INDEX drop_a ON {} (a)"),
         ],
         beside="whole",
+    ),
+    case(
+        "added_after_a_load_with_the_column",
+        "id m n",
+        [(1, 8, None), (2, 8, 7), (3, None, 7)],
+        lambda t: [_loaded(t, id=1, n=None), t.put(2, id=2), t.put(3, id=3, m=None)],
+        lambda t: [t.ddl(10, "ADD n int DEFAULT 7"), t.ddl(11, "ADD COLUMN IF NOT EXISTS m int DEFAULT 8")],
     ),
     case(
         "a_type_that_only_earlier_versions_have",
