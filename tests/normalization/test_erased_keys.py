@@ -121,6 +121,39 @@ def test_a_key_is_one_key_however_it_is_written(kind: str, wanted: str, written:
     assert _recogniser(kind, str(value), ("Id", "id")).is_erased(event)
 
 
+@pytest.mark.parametrize(
+    ("kind", "wanted", "same", "other"),
+    [
+        (
+            "decimal(38, 0)",
+            "12345678901234567890123456789",
+            "012345678901234567890123456789",
+            "12345678901234567890123456788",
+        ),
+        ("decimal(38, 0)", "-" + "9" * 38, "-" + "9" * 38, "-" + "9" * 37 + "8"),
+        (
+            "decimal(38, 10)",
+            "1234567890123456789012345678.01",
+            "1234567890123456789012345678.0100",
+            "1234567890123456789012345678.02",
+        ),
+        (
+            "decimal(29, 1)",
+            "1234567890123456789012345678.0",
+            "1234567890123456789012345678",
+            "1234567890123456789012345678.1",
+        ),
+        ("decimal(9, 2)", "0", "-0.00", "0.01"),
+    ],
+)
+def test_a_key_of_many_digits_is_no_other_key(kind: str, wanted: str, same: str, other: str) -> None:
+    """Every digit counts: an event of the neighbour's row stays whole."""
+    recogniser = _recogniser(kind, wanted)
+    kinds = {"id": (kind, Encoding.TEXT)}
+    assert recogniser.is_erased(_event("INSERT", after={"id": same}, kinds=kinds))
+    assert not recogniser.is_erased(_event("INSERT", after={"id": other}, kinds=kinds))
+
+
 def test_the_hash_tells_no_key_and_depends_on_all_of_it() -> None:
     """Another secret, table, column or value gives another hash, and the fingerprint is none of them."""
     made = {

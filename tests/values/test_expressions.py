@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.values import computed_columns, expression_types, expressions
 from tidemark.values.computed_columns import computed
+from tidemark.values.expression_literals import literal
 from tidemark.values.expression_types import typed
 from tidemark.values.expressions import LONGEST, ExpressionError, parsed
 
@@ -46,6 +47,9 @@ NOT_ALLOWED = {
     "cast('123.4' as decimal(3, 1))": "'123.4' is no decimal(3, 1)",
     "cast('-100' as decimal(2, 0))": "'-100' is no decimal(2, 0)",
     "cast('1.25' as decimal(3, 1))": "'1.25' is no decimal(3, 1)",
+    "cast('-1e20' as decimal(38, 18))": "'-1e20' is no decimal(38, 18)",
+    "cast('0.12345678901234567890123456789012345678' as decimal(38, 37))": "is no decimal(38, 37)",
+    "cast('-2147483648.5' as int)": "'-2147483648.5' is no int",
     "cast('NaN' as decimal(3, 1))": "'NaN' is no decimal(3, 1)",
     "cast('1e400000000' as decimal(38, 0))": "is no decimal(38, 0)",
     "trim(leading 'x' from s)": "is not allowed",
@@ -163,6 +167,20 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
     with pytest.raises(ExpressionError) as error:
         typed(parsed(text), TYPES)
     assert WRONG_TYPES[text] in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "wanted"),
+    [
+        ("12345678901234567890123456789012345678", "decimal(38, 0)", "12345678901234567890123456789012345678"),
+        ("-99999999999999999999.999999999999999999", "decimal(38, 18)", "-99999999999999999999.999999999999999999"),
+        ("-2147483648.0", "int", "-2147483648"),
+        ("1e2", "long", "100"),
+    ],
+)
+def test_a_text_that_is_cast_keeps_all_its_digits(text: str, kind: str, wanted: str) -> None:
+    """A number of more digits than Python counts with by default is taken, too."""
+    assert literal(text, kind) == wanted
 
 
 def test_each_function_has_a_type_and_a_meaning() -> None:

@@ -62,7 +62,8 @@ class ConstantReader(Words):
         elif self.takes_kind(TokenType.PLUS):
             value = self._number(self._signed(depth + 1))
         elif self.takes_kind(TokenType.DASH):
-            value = -self._number(self._signed(depth + 1))
+            number = self._number(self._signed(depth + 1))
+            value = number.copy_negate() if number else number  # a minus before it would round to 28 digits
         elif self.word() == "CAST" and self._kind(1) is TokenType.L_PAREN:
             self.at += 2
             value = self._signed(depth + 1)

@@ -29,7 +29,7 @@ from tidemark.events import (
 )
 from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
 from tidemark.values.plain import read_value
-from tidemark.values.plain_types import Value
+from tidemark.values.plain_types import EXACT, Value
 
 AGAIN = "again"
 """Detail of an erased event that was recognised when its message was decoded."""
@@ -96,12 +96,14 @@ def canonical(value: Value, kind: str) -> str | None:
 
     >>> canonical("1.50", "decimal(9, 2)"), canonical("1.5", "decimal(10, 3)"), canonical("7", "long")
     ('1.5', '1.5', '7')
+    >>> canonical("12345678901234567890123456789.10", "decimal(38, 2)"), canonical("-0.0", "decimal(9, 2)")
+    ('12345678901234567890123456789.1', '0')
     """
     if value is None:
         return None
     text = str(value)
     if kind.startswith("decimal"):
-        return f"{Decimal(text).normalize():f}"
+        return f"{Decimal(text).normalize(EXACT) or Decimal():f}"
     if kind == "float":
         return repr(struct.unpack("<f", struct.pack("<f", float(text)))[0])
     return repr(float(text)) if kind == "double" else text

@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final
 
+from tidemark.values.plain_types import EXACT
+
 _WHOLE: Final = {"int": 1 << 31, "long": 1 << 63}
 """Type -> the first number above its own."""
 
@@ -29,13 +31,16 @@ def literal(text: str, kind: str) -> str:
 
 
 def _exact(text: str, kind: str) -> str:
-    """Return a whole number or a decimal that the type holds with all its digits."""
+    """Return a whole number or a decimal that the type holds with all its digits.
+
+    >>> _exact("-12345678901234567890123456789.50", "decimal(38, 1)")
+    '-12345678901234567890123456789.5'
+    """
     from tidemark.values.types import decimal_parts  # noqa: PLC0415  it imports PyIceberg, which `validate` does without
 
     number = Decimal(text)
     digits, scale = decimal_parts(kind) or (19, 0)
     most = _WHOLE.get(kind, 10 ** (digits - scale))
-    least = -most if kind in _WHOLE else Decimal(10) ** -scale - most
-    if not least <= number < most or number != round(number, scale):
+    if not (-most - 1 if kind in _WHOLE else -most) < number < most:
         raise ValueError(text)
-    return f"{number:f}"
+    return f"{number.quantize(Decimal(1).scaleb(-scale), context=EXACT):f}"
