@@ -180,32 +180,82 @@ def test_any_batch_is_read_as_the_plain_reader_reads(
 NUMBERS = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["", "-"]),
-    st.integers(0, 10**39 - 1),
+    st.integers(0, 10**39 - 1) | st.integers(0, 99),
     st.sampled_from(["", ".5", ".10", f".{'7' * 12}", f".{'3' * 18}", f".{'9' * 37}"]),
-    st.sampled_from(["", "", "", "e2", "E+20", "e-3", "e-18"]),
+    st.sampled_from(["", "", "", "e2", "E+20", "e-3", "e-18"]) | st.integers(-300, 300).map("e{}".format),
 )
+DECIMALS = [f"decimal({size})" for size in ("38, 18", "38, 10", "38, 2", "38, 37", "38, 0", "20, 19", "18, 2", "10, 2")]
+
+
+def _agree(kind: str, raws: list[str], encoding: Encoding = Encoding.PLAIN) -> None:
+    """Assert that a batch of images has what the plain reader reads, each value whole or set aside."""
+    reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, encoding), kind)}})
+    rows = reader.read(pa.array(["of it"] * len(raws)), pa.array([f'{{"v":{raw}}}' for raw in raws])).to_pylist()
+    for raw, row in zip(raws, rows, strict=True):
+        try:
+            value = read_value(raw.encode(), Column("v", kind, encoding))
+        except UnreadableValueError:
+            assert (row["c0"], row["unreadable"]) == (None, "v")
+        else:
+            assert (row["c0"], row["unreadable"]) == (Decimal(str(value)), None)
 
 
 @settings(max_examples=400, deadline=None)
-@given(
-    kind=st.sampled_from([f"decimal({size})" for size in ("38, 18", "38, 10", "38, 2", "38, 37", "20, 19", "10, 2")]),
-    encoding=st.sampled_from([Encoding.PLAIN, Encoding.TEXT]),
-    number=NUMBERS,
-)
+@given(kind=st.sampled_from(DECIMALS), encoding=st.sampled_from([Encoding.PLAIN, Encoding.TEXT]), number=NUMBERS)
 @example(kind="decimal(38, 18)", encoding=Encoding.PLAIN, number="1280865068139399865160949")
 @example(kind="decimal(38, 10)", encoding=Encoding.TEXT, number="12345678901234567890123456789012345678")
 @example(kind="decimal(10, 2)", encoding=Encoding.PLAIN, number="9650397359")
+@example(kind="decimal(18, 2)", encoding=Encoding.PLAIN, number="1.2345678901234567e-25")
+@example(kind="decimal(10, 2)", encoding=Encoding.TEXT, number="1E-41")
+@example(kind="decimal(38, 0)", encoding=Encoding.PLAIN, number="1e-39")
 def test_a_number_is_read_whole_or_set_aside(kind: str, encoding: Encoding, number: str) -> None:
     """Alone in its batch: no other value keeps it from the compiled reader, and no digit may be lost there."""
-    raw = json.dumps(number) if encoding is Encoding.TEXT else number
-    reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, encoding), kind)}})
-    (row,) = reader.read(pa.array(["of it"]), pa.array([f'{{"v":{raw}}}'])).to_pylist()
-    try:
-        value = read_value(raw.encode(), Column("v", kind, encoding))
-    except UnreadableValueError:
-        assert (row["c0"], row["unreadable"]) == (None, "v")
-    else:
-        assert (row["c0"], row["unreadable"]) == (Decimal(str(value)), None)
+    _agree(kind, [json.dumps(number) if encoding is Encoding.TEXT else number], encoding)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    kind=st.sampled_from(DECIMALS),
+    raws=st.lists(NUMBERS | NUMBERS.map(json.dumps) | st.sampled_from(["0", "1.50", '"7"']), min_size=2, max_size=8),
+)
+@example(kind="decimal(10, 2)", raws=["0", "1e-41", "-0.5"])
+def test_numbers_of_a_batch_are_read_whole_or_set_aside(kind: str, raws: list[str]) -> None:
+    """With and without quotation marks, and beside numbers that the compiled reader takes."""
+    _agree(kind, raws)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "1e-10000000", '"1E-2147483647"', '"1\\u0065-41"', '"1\\u0045\\u002d41"', '"1e\\u002D41"', '"1e-\\u00341"',
+        '"1\\u002e5\\u0065-41"', '"1e-4\\u0031"', "1.e-41", '"1e-41', "1e-41,", f"1e-{'0' * 30}41", "1e-41 ",
+        "1e-", '"1e-', f"{'0.' + '0' * 99}1e-41", f'"-{"1" * 99}e-10000000"', '"+1e-41"', '"\\u002b1e-41"',
+        "-.5e-41", '"-.5E-41"', '"1\\u002ee-41"', f"1e-{'0' * 99}41",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["decimal(10, 2)", "decimal(38, 18)"])
+def test_a_small_number_in_whatever_spelling_harms_nothing(odd: str, kind: str) -> None:
+    """Arrow's reader would make another number of it, or end the process. The neighbours are read as before."""
+    reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, Encoding.PLAIN), kind)}})
+    rows = reader.read(pa.array(["of it"] * 3), pa.array(['{"v":1.5}', f'{{"v":{odd}}}', '{"v":"2.5"}'])).to_pylist()
+    assert [row["c0"] for row in rows] == [Decimal("1.5"), None, Decimal("2.5")]
+    assert [bool(row["unreadable"]) for row in rows] == [False, True, False]
+
+
+def test_only_images_with_small_numbers_are_read_by_the_plain_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dates, identifiers and words with a hyphen are none."""
+    texts = [
+        "2026-01-31", "3f2504e0-4f89-41d3-9a0e-0305e82c3301", "00000000-0000-4000-812e-000000000001", "a-12e-1",
+        "size-4, type 3e-", "\\u003c\\u4e2d", "e-5", "1e-5x", "x1e-5",
+    ]  # fmt: skip
+    raws, asked = ["1.5", "2", "0", "-7.25", "3", "4", "7", "8", "9", "5e-1", '"-6E-1"'], []
+    kinds = {0: Cell(Column("v", None, Encoding.PLAIN), "decimal(10, 2)"), 1: Cell(Column("t", None), "string")}
+    reader = ImageReader(["decimal(10, 2)", "string"], {"of it": kinds})
+    monkeypatch.setattr(image_reader, "read_value", lambda raw, *column: asked.append(raw) or read_value(raw, *column))
+    images = [f'{{"t":"{text}","v":{raw}}}' for text, raw in zip([*texts, "", ""], raws, strict=True)]
+    rows = reader.read(pa.array(["of it"] * len(raws)), pa.array(images)).to_pylist()
+    assert [row["c0"] for row in rows] == [Decimal(raw.strip('"')) for raw in raws]
+    assert asked == [b"5e-1", b'"-6E-1"']
 
 
 @given(values=st.lists(st.none() | st.binary(max_size=20) | st.text(max_size=8), max_size=20), data=st.data())

@@ -1,9 +1,9 @@
 """Compiled readers of column values: whole arrays, for what is surely read as ``values.plain`` would read it.
 
-Arrow's JSON reader refuses what does not fit the type that it is to read, except for decimals (``_decimal``); it never
-rounds. Arrow and NumPy bring its values to the column's type. Each reader says which values it is sure of. The others
-are left to the plain reader, which is the definition. So no reader here has to know every way to write a value, only
-the common ones.
+Arrow's JSON reader refuses what does not fit the type that it is to read, except for decimals (``_decimal``, and
+``values.small_numbers``); it never rounds. Arrow and NumPy bring its values to the column's type. Each reader says
+which values it is sure of. The others are left to the plain reader, which is the definition. So no reader here has to
+know every way to write a value, only the common ones.
 
 Spark's workers import this module, so it imports nothing slow.
 """

@@ -22,7 +22,7 @@ import pyarrow.json as arrow_json
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column
-from tidemark.values import columnar, typed_values
+from tidemark.values import columnar, small_numbers, typed_values
 from tidemark.values.plain import read_value
 from tidemark.values.plain_types import Value
 
@@ -131,7 +131,7 @@ class _Layout:
             parsed = batch.parsed({name: way.wire for name, (_, way) in wanted.items()})
             for name, wire in parsed.items():
                 number, way = wanted[name]
-                found[number] = columnar.read(way, wire)
+                found[number] = batch.with_small_numbers(columnar.read(way, wire), way.wire)
                 self._ways[number].insert(0, self._ways[number].pop(turn))
         return found
 
@@ -153,11 +153,30 @@ class _Batch:
         self._faults: dict[int, str] = {}
 
     def parsed(self, wires: Mapping[str, pa.DataType]) -> dict[str, pa.Array]:
-        """Return members of the images as Arrow's reader types them, without those that it refuses in any image."""
-        left = dict(wires) if self._are_objects else {}
+        """Return members of the images as Arrow's reader types them, without those that it refuses in any image.
+
+        A decimal is null in images with small numbers.
+        """
+        if not self._are_objects:
+            return {}
+        decimals = {name: wire for name, wire in wires.items() if pa.types.is_decimal(wire)}
+        if not decimals or self._small is None:
+            return self._parsed(wires, self._lines)
+        without = _joined(pc.if_else(self._small, "{}", self._texts))
+        others = {name: wire for name, wire in wires.items() if name not in decimals}
+        return self._parsed(others, self._lines) | self._parsed(decimals, without)
+
+    def with_small_numbers(self, read: columnar.Read, wire: pa.DataType) -> columnar.Read:
+        """Return values that were read as ``wire``; decimals are doubtful where the image has small numbers."""
+        if not pa.types.is_decimal(wire) or self._small is None:
+            return read
+        return read._replace(doubtful=self._small if read.doubtful is None else pc.or_(read.doubtful, self._small))
+
+    def _parsed(self, wires: Mapping[str, pa.DataType], lines: pa.Buffer) -> dict[str, pa.Array]:
+        left = dict(wires)
         while left:
             try:
-                table = _parse(self._lines, left)
+                table = _parse(lines, left)
             except pa.ArrowInvalid as error:
                 if named := _NAMED.fullmatch(str(error)):
                     left.pop(named[1])
@@ -166,7 +185,9 @@ class _Batch:
                     return {}
                 names = list(left)
                 halves = names[: len(names) // 2], names[len(names) // 2 :]
-                return {k: v for half in halves for k, v in self.parsed({name: left[name] for name in half}).items()}
+                return {
+                    k: v for half in halves for k, v in self._parsed({name: left[name] for name in half}, lines).items()
+                }
             if table.num_rows != len(self._texts):
                 return {}
             return {name: table.column(name).combine_chunks() for name in left}
@@ -180,8 +201,12 @@ class _Batch:
     @functools.cached_property
     def _lines(self) -> pa.Buffer:
         """The images, one behind the other. Arrow's reader finds where each ends, because each is a JSON object."""
-        whole = pa.ListArray.from_arrays(pa.array([0, len(self._texts)], pa.int32()), self._texts)
-        return pc.binary_join(whole, "\n").buffers()[2]
+        return _joined(self._texts)
+
+    @functools.cached_property
+    def _small(self) -> pa.Array | None:
+        """Which images may hold a number with a negative exponent; None for none."""
+        return small_numbers.images_with(self._texts, self._lines)
 
     def plainly(self, cell: Cell, rows: Iterable[int]) -> pa.Array:
         """Return the values of a column in some images by the plain reader, null where a value does not fit."""
@@ -214,6 +239,11 @@ class _Batch:
         if not self._faults:
             return pa.nulls(len(self._texts), pa.string())
         return pa.array([self._faults.get(row) for row in range(len(self._texts))], pa.string())
+
+
+def _joined(texts: pa.Array) -> pa.Buffer:
+    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    return pc.binary_join(whole, "\n").buffers()[2]
 
 
 def _parse(lines: pa.Buffer, wires: Mapping[str, pa.DataType]) -> pa.Table:
