@@ -161,7 +161,14 @@ def test_a_logical_message_among_flattened_rows_is_one() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [{"id": 7, "payload": None}, {"payload": None, "source": {}}, {"id": 7, "payload": {"op": "c", "source": {}}}],
+    [
+        *LIKE_ENVELOPES[:3],
+        {"payload": None, "source": {}},
+        {"schema": None, "payload": None, "id": 7},
+        {"schema": None, "payload": {"op": "c", "note": "an order"}, "id": 7},
+        {"schema": {}, "payload": {"status": "BEGIN", "id": "8"}, "id": 7},
+        {"schema": {}, "payload": "{}", "id": 7},
+    ],
     ids=json.dumps,
 )
 def test_a_payload_beside_other_members_is_no_envelope(value: dict[str, Any]) -> None:
@@ -177,6 +184,15 @@ def test_an_envelope_with_a_member_that_a_transform_added_is_one() -> None:
         event = decode(value, {"id": 7})
         assert (event.operation, str(event.table), event.captured_at) == (Operation.INSERT, "users", 3000)
         assert columns(event) == ["id", "__op"]
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "struct", "fields": []}], ids=json.dumps)
+def test_a_member_beside_the_schema_and_the_payload_changes_nothing(schema: Any) -> None:
+    """An envelope stands behind them, or a row with its marks; the other member is reported as unknown elsewhere."""
+    envelope = {"op": "u", "after": {"id": 7}, "source": {"table": "users"}, "ts_ms": 3}
+    for payload in (envelope, envelope | {"region": "eu"}, {"id": 7, "__op": "u"}):
+        value = {"schema": schema, "payload": payload}
+        assert decode(value | {"headers": {"a": "b"}}, {"id": 7}) == decode(value, {"id": 7})
 
 
 @pytest.mark.parametrize("name", ["id", "payload"])

@@ -19,6 +19,8 @@ Their ``c`` has only the cells that were written, so it is a partial UPDATE.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
@@ -106,6 +108,8 @@ def _looked_at_closely(value: bytes, message: Message, options: Options) -> Even
         return _tombstone(message, options)
     found = members(value)
     fields = flattened.added(options.add_fields, options.add_fields_prefix)
+    if not options.flattened and not fields.marks(found) and (inner := _beside_others(found, fields)) is not None:
+        value, found, schema = bytes(found["payload"]), inner, bytes(found["schema"])
     if fields.marks(found) or (options.flattened and not control.is_no_row(found.keys())):
         return flattened_changes.change(message, value, found, schema, options)
     if not {"op", "source"} <= found.keys() and (event := control.decode(value, found, message)) is not None:
@@ -118,6 +122,18 @@ def _looked_at_closely(value: bytes, message: Message, options: Options) -> Even
         )
     known = {name: raw for name, raw in found.items() if name in Payload.__struct_fields__}
     return _of_envelope(message, read(_payload, msgspec.json.encode(known)), msgspec.Raw(schema or b""), options)
+
+
+def _beside_others(found: Mapping[str, msgspec.Raw], fields: flattened.Added) -> dict[str, msgspec.Raw] | None:
+    """Return the members of the payload of ``{schema, payload, ...}``; None for a row with columns of these names.
+
+    What a tool puts beside them, such as headers, is no part of the change.
+    """
+    schema, payload = (bytes(found.get(name, b""))[:1] for name in ("schema", "payload"))
+    if schema not in {b"{", b"n"} or payload != b"{":
+        return None
+    inner = members(bytes(found["payload"]))
+    return inner if {"op", "source"} <= inner.keys() or fields.marks(inner) else None
 
 
 def _of_envelope(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> Event:
