@@ -7,11 +7,15 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, encode_position, identity
 from tidemark.formats import _connect, debezium_json
+from tidemark.formats._debezium.placeholders import forms, unavailable
+from tidemark.formats._json import untyped
 from tidemark.values.message_types import table_type
 from tidemark.values.plain import read_value
 
@@ -134,10 +138,13 @@ def typed_update(row: dict[str, Any], types: dict[str, str], **options: Any) -> 
     [
         (PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode()),
         (PLACEHOLDER, PLACEHOLDER.encode().hex()),
+        (PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode().rstrip("=")),
         ("??>~~~??>", "Pz8+fn5+Pz8+"),
         ("??>~~~??>", "Pz8-fn5-Pz8-"),
         ("hex:fffefbff", "//77/w=="),
         ("hex:fffefbff", "__77_w=="),
+        ("hex:fffefbff", "//77/w"),
+        ("hex:fffefbff", "__77_w"),
         ("hex:fffefbff", "fffefbff"),
     ],
 )
@@ -148,6 +155,14 @@ def test_a_placeholder_of_bytes_that_come_as_text_is_absent(placeholder: str, wr
     event = typed_update(row, types, unavailable_value=placeholder)
     assert (event.partial, event.absent) == (True, ("scan", "raw"))
     assert typed_update(row, types, unavailable_value="another").absent == ()
+
+
+@given(octets=st.binary(min_size=1, max_size=40))
+def test_each_form_of_a_placeholder_is_found(octets: bytes) -> None:
+    """The search for some bytes of an image comes first, and leaves no form out."""
+    placeholder, layout = f"hex:{octets.hex()}", untyped(("a",), "binary", Encoding.BASE64)
+    for form in forms(placeholder).binaries:
+        assert unavailable(b'{"a":%b}' % form, layout, placeholder) == ("a",)
 
 
 def test_a_text_may_be_the_digits_of_a_short_placeholder() -> None:

@@ -51,10 +51,11 @@ def forms(text: str) -> Forms:
     text = raw.decode(errors="replace")
     quoted, numbers = json.dumps(text, ensure_ascii=False).encode(), ",".join(map(str, raw)).encode()
     based, of_urls, hexadecimal = base64.b64encode(raw), base64.urlsafe_b64encode(raw), raw.hex().encode()
-    in_both = max(re.split(rb"[+/]", based), key=len)
+    in_both = max(re.split(rb"[+/=]", based), key=len)
     pair = b"{%b:%b}" % (quoted, quoted)
     texts = {quoted, b"[%b]" % quoted, b"[%b]" % numbers, pair, json.dumps(pair.decode(), ensure_ascii=False).encode()}
-    binaries = frozenset(b'"%b"' % form for form in (based, of_urls, based.rstrip(b"="), hexadecimal))
+    unpadded = based.rstrip(b"="), of_urls.rstrip(b"=")
+    binaries = frozenset(b'"%b"' % form for form in (based, of_urls, *unpadded, hexadecimal))
     return Forms(
         needles=(_needle(quoted[1:-1]), _needle(in_both), _needle(hexadecimal), (ord("["), numbers)),
         texts=frozenset(texts),
