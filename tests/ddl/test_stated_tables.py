@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from tidemark.ddl.history import SchemaHistory, by_statements, histories
+from tidemark.ddl.lineages import lineages
 from tidemark.ddl.stated_bounds import stated_bounds
 from tidemark.ddl.table_renames import renames_by_table
+from tidemark.events import TableId
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow, StatementRow
@@ -86,6 +88,59 @@ def test_a_message_without_a_table_leaves_the_spelling_of_the_statement() -> Non
     assert list(_found(_stated("DROP TABLE orders", database=None))) == [LOWER]
     assert list(_found(_stated("DROP TABLE ORDERS", database=None), objects=(LOWER, OTHER))) == [LOWER]
     assert not _found(_stated("DROP TABLE ORDERS", database=None), objects=(LOWER, "crm.orders"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("TRUNCATE TABLE orders", {"name": "orders"}),
+        ("DROP TABLE items, orders", {"name": "items"}),
+        ("ALTER TABLE orders DROP COLUMN note", {"name": "ORDERS"}),
+        ("TRUNCATE orders", {"dialect": "postgres"}),
+        ('TRUNCATE TABLE "orders"', {"dialect": "oracle"}),
+        ("TRUNCATE TABLE orders", {"dialect": "oracle", "database": None}),
+    ],
+)
+def test_a_table_that_nothing_spells_is_not_changed(statement: str, message: dict[str, str]) -> None:
+    """The statement may be about another table, which has no events yet: the known one has a note."""
+    found = _found(_stated(statement, **message), objects=(UPPER, OTHER))
+    assert found[UPPER] == SchemaHistory(notes=found[UPPER].notes)
+    (note,) = found.pop(UPPER).notes
+    assert note.text.startswith("DDL not followed, it may mean shop.Orders or ")
+    assert found.keys() <= {OTHER}
+
+
+def test_a_table_that_the_message_spells_is_changed() -> None:
+    """Servers with names in small letters keep the statement as it was written."""
+    for dialect in ("mysql", "postgres", "oracle"):
+        quote = "`" if dialect == "mysql" else '"'
+        row = _stated(f"TRUNCATE TABLE {quote}ORDERS{quote}", name="orders", dialect=dialect)
+        assert list(_found(row, objects=(LOWER, OTHER))) == [LOWER]
+        assert _found(row, objects=(LOWER, OTHER))[LOWER].emptyings
+
+
+def test_a_rename_of_a_table_that_nothing_spells_is_in_doubt() -> None:
+    """It is not followed, so the known table keeps its rows, and the cut is held."""
+    row = _stated("RENAME TABLE orders TO gone", name="orders")
+    upper, other = (TableId("shop", None, name.removeprefix("shop.")) for name in (UPPER, OTHER))
+    for statement in (
+        row,
+        _stated("RENAME TABLE items TO orders", name="orders"),
+        _stated("ALTER TABLE orders RENAME TO gone", dialect="postgres"),
+    ):
+        assert not lineages([statement], {UPPER: upper, OTHER: other}).followed
+        assert UPPER in renames_by_table([statement], (UPPER, OTHER))
+        assert renames_by_table([statement], (UPPER, OTHER)).keys() <= {UPPER, OTHER}
+    assert not stated_bounds([_stated("ALTER TABLE orders ADD a varchar(9)", name="orders")], (UPPER,))
+    assert lineages([_stated("RENAME TABLE orders TO gone", name="gone")], {UPPER: upper}).followed
+
+
+def test_a_column_that_may_have_another_name_is_masked_under_both() -> None:
+    """A statement that may mean the table connects names of columns where a value must not be shown."""
+    row = _stated("ALTER TABLE orders RENAME COLUMN mail TO address", name="orders")
+    assert not by_statements([row], (UPPER,))[UPPER].renamings
+    (renaming,) = by_statements([row], (UPPER,), unsure=True)[UPPER].renamings
+    assert (renaming.old, renaming.new) == ("mail", "address")
 
 
 def test_copies_of_both_tables_change_their_own() -> None:

@@ -200,8 +200,10 @@ def _replacing(rows: Sequence[StatementRow]) -> dict[str, list[Emptying]]:
     return found
 
 
-def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, SchemaHistory]:
-    """Return the history of each table that statements concern."""
+def by_statements(
+    rows: Sequence[StatementRow], objects: Iterable[str], *, unsure: bool = False
+) -> dict[str, SchemaHistory]:
+    """Return the history of each table that statements concern; with ``unsure``, also what may be of another table."""
     if not rows:
         return {}
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
@@ -212,14 +214,14 @@ def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         changes = parse(row.statement, row.dialect)
         renames = [change for change in changes if isinstance(change, ddl_changes.RenameTable)]
-        arrived = {name for change in renames for name in known.claimants(change.new, row)}
+        arrived = {name for change in renames for name in known.claimants(change.new, row, renames=True)}
         for number, change in enumerate(changes):
-            tables = known.claimants(change.table, row)
+            tables = known.claimants(change.table, row, renames=isinstance(change, ddl_changes.RenameTable))
             if isinstance(change, ddl_changes.RenameTable):
                 old, new = (known.normal(named, row) for named in (change.table, change.new))
-                taking = known.claimants(change.new, row)
+                taking = known.claimants(change.new, row, renames=True)
                 for name, each in itertools.product(taking, copies.renamed(old, new, row) if taking else ()):
-                    found.setdefault(name, []).append((each[0], certain(each[1], taking)))
+                    found.setdefault(name, []).append((each[0], each[1] if unsure else certain(each[1], taking)))
                 # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
                 if not arrived.isdisjoint(tables) or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
                     continue
@@ -229,8 +231,8 @@ def by_statements(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[
                 if not tables and change.table is None:
                     tables = known.perhaps_meant(row)
             for name in tables:
-                found.setdefault(name, []).append((row, certain(change, tables)))
-    return {name: _history(stated) for name, stated in found.items()}
+                found.setdefault(name, []).append((row, change if unsure else certain(change, tables)))
+    return {name: _history(stated) for name, stated in found.items() if name in known}
 
 
 def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
@@ -239,11 +241,8 @@ def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
     additions: list[Addition] = []
     emptyings: list[Emptying] = []
     notes: list[Note] = []
-    keys = [
-        KeyChange(row.position, row.batch, change.columns, row.statement)
-        for row, change in stated
-        if isinstance(change, ddl_changes.ChangeKey)
-    ]
+    of_keys = ((row, each) for row, each in stated if isinstance(each, ddl_changes.ChangeKey))
+    keys = [KeyChange(row.position, row.batch, each.columns, row.statement) for row, each in of_keys]
     for row, change in stated:
         place = (row.position, row.batch)
         match change:

@@ -83,7 +83,7 @@ def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Li
 
     Three kinds of statements are not followed, with none of their renames. One renames a table without known events:
     its rows are not known. One came in parts, and a part has not landed (``split_renames``). One has a name that is the
-    name of two tables with events, but for the case: all renames are read without it.
+    name of two tables, but for the case: all renames are read without it.
 
     Args:
         rows: statements of the source.
@@ -160,7 +160,7 @@ def _statements(
 
 
 def _pairs(row: StatementRow, known: KnownTables, objects: Mapping[str, TableId]) -> Iterator[Pair]:
-    """Yield the renames of a statement, in its order; none if a name in it may mean a table in two databases."""
+    """Yield the renames of a statement, in its order; none if a name in it may mean either of two tables."""
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
     renames = [change for change in parse(row.statement, row.dialect) if isinstance(change, RenameTable)]
@@ -170,10 +170,13 @@ def _pairs(row: StatementRow, known: KnownTables, objects: Mapping[str, TableId]
         if unsure and any(len(named.parts) == 1 for change in renames for named in (change.table, change.new)):
             return
         row = _with_database(row, renames, known, objects)
-    for change in renames:
-        old, new = (known.table(named, row) for named in (change.table, change.new))
-        table = objects[new] if new is not None else meant(change.new, row)
-        yield Pair((old or str(meant(change.table, row))).casefold(), str(table).casefold(), table)
+    claims = [[known.claimants(named, row, renames=True) for named in (each.table, each.new)] for each in renames]
+    if any(len(tables) > 1 for pair in claims for tables in pair):
+        return
+    for change, (old, new) in zip(renames, claims, strict=True):
+        table = objects[new[0]] if new else meant(change.new, row)
+        before = old[0] if old else str(meant(change.table, row))
+        yield Pair(before.casefold(), str(table).casefold(), table)
 
 
 def _with_database(
@@ -181,9 +184,9 @@ def _with_database(
 ) -> StatementRow:
     """Return a statement whose message names no database, with the database of a table that it renames."""
     for change in renames:
-        old = known.table(change.table, row)
-        if old is not None and len(change.table.parts) == 1:
-            return msgspec.structs.replace(row, database=objects[old].database, schema=objects[old].schema)
+        old = known.claimants(change.table, row, renames=True)
+        if len(old) == len(change.table.parts) == 1:
+            return msgspec.structs.replace(row, database=objects[old[0]].database, schema=objects[old[0]].schema)
     return row
 
 

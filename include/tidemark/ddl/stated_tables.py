@@ -27,6 +27,9 @@ def meant(named: Name | None, row: StatementRow) -> TableId:
 
 _NAMES = re.compile(r"[\w$#]+")
 
+_AS_IN_THE_CATALOG = frozenset({"oracle", "postgres"})
+"""Dialects whose names are read as the catalog has them, with their case (``words.identifier``)."""
+
 _OF_A_DATABASE = re.compile(r"\s*drop\s+(?:database|schema)\b", re.IGNORECASE)
 
 
@@ -46,19 +49,25 @@ class KnownTables:
         """Return the tables that have a name, in whatever case."""
         return self._alike.get(name.casefold(), ())
 
-    def claimants(self, named: Name | None, row: StatementRow) -> tuple[str, ...]:
+    def __contains__(self, name: str) -> bool:
+        """Return whether a table has events, by its name in its own spelling."""
+        return name in self.alike(name)
+
+    def claimants(self, named: Name | None, row: StatementRow, *, renames: bool = False) -> tuple[str, ...]:
         """Return the table that a statement means; none if it is not known.
 
-        There are several only if their names differ in case alone, and neither the statement nor its message spells one
-        of them.
+        There are several if neither the statement nor its message spells one that is known. They are known tables whose
+        names differ in case alone, or one of them and the table that the statement spells, which has no events.
 
         Args:
             named: the name in the statement.
             row: the statement with its message.
+            renames: whether the statement renames the table, or gives its name to another: then the message may name
+                the other one, and says nothing of the case.
         """
-        stated = str(meant(named, row))
+        stated, of_message = str(meant(named, row)), str(meant(None, row))
         tables = self.alike(stated)
-        spelled = [name for name in (stated, str(meant(None, row))) if name in tables]
+        spelled = [name for name in (stated, of_message) if name in tables]
         if not tables and named is not None and not row.name:
             # The message names no table: take the known table of this name, if there is exactly one.
             ending = "." + ".".join(named.parts)
@@ -66,7 +75,10 @@ class KnownTables:
             tables = found[0] if len(found) == 1 else ()
             spelled = [name for name in tables if f".{name}".endswith(ending)]
             spelled = spelled if len(spelled) == 1 else []
-        return tuple(spelled[:1]) or tables
+        if spelled or len(tables) != 1:
+            return tuple(spelled[:1]) or tables
+        names_it = bool(row.name) and not (renames and of_message.casefold() != stated.casefold())
+        return (*tables, stated) if names_it or row.dialect in _AS_IN_THE_CATALOG else tables
 
     def perhaps_meant(self, row: StatementRow) -> tuple[str, ...]:
         """Return the tables that a statement may concern whose table is not known.
@@ -81,11 +93,6 @@ class KnownTables:
         owned = [names for folded, names in self._alike.items() if not words.isdisjoint(folded.split(".")[:-1])]
         found = owned if _OF_A_DATABASE.match(row.statement) else named or owned or list(self._alike.values())
         return tuple(chain.from_iterable(found))
-
-    def table(self, named: Name | None, row: StatementRow) -> str | None:
-        """Return the table that a statement means; None if that is not certain, or it is not known."""
-        tables = self.claimants(named, row)
-        return tables[0] if len(tables) == 1 else None
 
     def normal(self, named: Name | None, row: StatementRow) -> str:
         """Return a name as names are compared: without its case, unless two tables differ in it alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from tidemark.ddl.changes import RenameTable
@@ -42,7 +43,8 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
         for change in parse(row.statement, row.dialect):
             if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue
-            for name in (*known.claimants(change.table, row), *known.claimants(change.new, row)):
-                if rename not in found[name]:
+            concerned = (known.claimants(named, row, renames=True) for named in (change.table, change.new))
+            for name in chain.from_iterable(concerned):
+                if name in known and rename not in found[name]:
                     found[name].append(rename)
     return dict(found)

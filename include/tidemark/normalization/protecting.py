@@ -126,7 +126,7 @@ def _statements(ledger: Ledger) -> list[StatementRow]:
 def _following(known: Masking, rows: Sequence[StatementRow], objects: Collection[str]) -> Masking:
     """Return the masks with the names of columns that statements connect, of the tables that have masks."""
     masked = [name for name in objects if (entry := known.entry_of(name)) is not None and entry.masks]
-    found = by_statements(rows, objects) if masked else {}
+    found = by_statements(rows, objects, unsure=True) if masked else {}
     pairs: Mapping[str, tuple[tuple[str, str], ...]] = {
         name: tuple((each.old, each.new) for each in history.renamings if each.new is not None)
         for name, history in found.items()
