@@ -16,7 +16,7 @@ STEPS = CAPTURES["steps"](CAPTURES["TUTORIAL"].read_text("utf-8"))
 
 _CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "TIME"),
-    (re.compile(r"\d+d \d+h"), "LAG"),
+    (re.compile(r"\d+d(?: \d+h)?"), "LAG"),
     (re.compile(r"\(\d+ s\)"), "SECONDS"),
     (re.compile(r"/\S*/"), "FOLDER/"),
     (re.compile(r"0\d\d\.\d[\w.%~]+"), "POSITION"),
