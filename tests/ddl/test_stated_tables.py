@@ -110,6 +110,13 @@ def test_a_table_that_nothing_spells_is_not_changed(statement: str, message: dic
     assert found.keys() <= {OTHER}
 
 
+@pytest.mark.parametrize(("dialect", "known"), [("mysql", LOWER), ("tsql", UPPER)])
+def test_the_case_does_not_matter_where_the_server_passes_over_it(dialect: str, known: str) -> None:
+    """MySQL with names in small letters writes statements as they were sent; SQL Server has no two such tables."""
+    row = _stated("TRUNCATE TABLE OrDeRs", name="OrDeRs", dialect=dialect)
+    assert _found(row, objects=(known, OTHER))[known].emptyings
+
+
 def test_a_table_that_the_message_spells_is_changed() -> None:
     """Servers with names in small letters keep the statement as it was written."""
     for dialect in ("mysql", "postgres", "oracle"):

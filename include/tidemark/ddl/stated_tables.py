@@ -44,6 +44,7 @@ class KnownTables:
         self._normal: Callable[[str], str] = (
             str if any(len(names) > 1 for names in self._alike.values()) else str.casefold
         )
+        self._has_capitals = any((folded,) != names for folded, names in self._alike.items())
 
     def alike(self, name: str) -> tuple[str, ...]:
         """Return the tables that have a name, in whatever case."""
@@ -78,7 +79,16 @@ class KnownTables:
         if spelled or len(tables) != 1:
             return tuple(spelled[:1]) or tables
         names_it = bool(row.name) and not (renames and of_message.casefold() != stated.casefold())
-        return (*tables, stated) if names_it or row.dialect in _AS_IN_THE_CATALOG else tables
+        return (*tables, stated) if self._case_matters(row.dialect, names_it=names_it) else tables
+
+    def _case_matters(self, dialect: str, *, names_it: bool) -> bool:
+        """Return whether a statement in another case than that of the only known table may mean another one.
+
+        MySQL keeps statements as they were written. Where no table has a capital letter, its server makes all names
+        small (``lower_case_table_names=1``, the default of Windows and of several clouds). Names of SQL Server do not
+        differ by their case.
+        """
+        return dialect in _AS_IN_THE_CATALOG or (dialect == "mysql" and names_it and self._has_capitals)
 
     def perhaps_meant(self, row: StatementRow) -> tuple[str, ...]:
         """Return the tables that a statement may concern whose table is not known.
