@@ -61,9 +61,7 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
         MissingKeyError: the message lacks a key column.
     """
     headers = row.headers
-    operation = OPERATIONS.get(headers.operation or "")
-    if operation is None:
-        raise UnknownOperationError(f"`operation` is {headers.operation!r}; Replicate has {', '.join(OPERATIONS)}")
+    operation = _operation(headers)
     image = row.data if row.data is not None else row.before if operation is Operation.DELETE else None
     if image is None:
         raise MalformedMessageError(f"`data` is missing or null, and the operation is {headers.operation}")
@@ -106,6 +104,13 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
         absent=absent,
         key=table.key,
     )
+
+
+def _operation(headers: Headers) -> Operation:
+    operation = OPERATIONS.get(headers.operation or "")
+    if operation is None:
+        raise UnknownOperationError(f"`operation` is {headers.operation!r}; Replicate has {', '.join(OPERATIONS)}")
+    return operation
 
 
 def _captured(image: bytes, masked: tuple[str, ...], unsure: tuple[str, ...]) -> bytes:
