@@ -88,10 +88,11 @@ def settle(ledger: Ledger, before: Known, results: Sequence[Done], log: ChangeLo
     late = awaited(scope, before.facts.elsewhere)
     if late:
         everywhere = log.look_everywhere(landed, written)
-        again = _opened_again(before.states, transaction_tracker.all_of(everywhere), late, scope)
+        there = {id_: seen for id_, seen in transaction_tracker.all_of(everywhere).items() if seen.tables}
+        again = _opened_again(before.states, there, late, scope)
         ledger.request_rebuild(name for seen in again.values() if seen.since <= log.done for name in seen.tables)
         found |= again
-        elsewhere += [task.elsewhere for task in everywhere]
+        elsewhere += [*(task.elsewhere for task in everywhere), _elsewhere(there.values(), scope)]
     elsewhere += [_elsewhere(found.values(), scope)]
     elsewhere += [{name: at for name, at in before.facts.elsewhere.items() if name not in late}]
     rows = [_row(newest, seen, scope) for seen in found.values()]
