@@ -17,7 +17,7 @@ from tidemark.errors import UnknownNameError
 from tidemark.lake import copies
 from tidemark.lake.branches import branch_from_main
 from tidemark.lake.lake import Lake
-from tidemark.lake.properties import PUBLISHED_PROPERTY, STATE_PROPERTIES
+from tidemark.lake.properties import PUBLISHED_PROPERTY, REBUILT_PROPERTY, STATE_PROPERTIES
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage, run_task
 from tidemark.sources.model import Source
@@ -148,7 +148,9 @@ def test_a_rebuild_deletes_no_metadata_that_the_table_names(spark: SparkSession,
     assert _problems(_rebuild(source)) == []
     assert _rows(lake, "few_kept", "orders") == rows
     now, before = lake.load(("few_kept", "orders")).properties, published.properties
-    assert {**now, PUBLISHED_PROPERTY: ""} == {**before, PUBLISHED_PROPERTY: ""}
+    notes = {PUBLISHED_PROPERTY: "", REBUILT_PROPERTY: ""}
+    assert now.keys() - before.keys() == {REBUILT_PROPERTY}
+    assert {**now, **notes} == {**before, **notes}
 
 
 def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_path: Path, spark: SparkSession) -> None:
