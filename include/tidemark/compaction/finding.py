@@ -16,9 +16,8 @@ from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages, history_of
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
-from tidemark.lake import names as table_names
 from tidemark.lake.filters import above, among, at_most, equals
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, history, whole_beside
 from tidemark.lake.properties import keeps_whole
 from tidemark.ledger import cuts
 from tidemark.ledger.expired import Expired
@@ -268,9 +267,9 @@ def _located(run: Run, found: Found, target: Identifier | None) -> Found:
         return replace(found, problem=str(error))
     table = run.lake.find(target)
     is_whole = table is not None and keeps_whole(table.properties)
+    rows, versions = whole_beside(target) if is_whole else (target, history(target))
     if table is not None and run.source.table_for(found.object).history:
-        versions = table_names.history(target)
-        found = replace(found, versions=run.lake.find(table_names.whole(versions) if is_whole else versions))
+        found = replace(found, versions=run.lake.find(versions))
     if is_whole:
-        return replace(found, target=target, table=run.lake.find(table_names.whole(target)), shown=table)
+        return replace(found, target=target, table=run.lake.find(rows), shown=table)
     return replace(found, target=target, table=table)

@@ -49,9 +49,9 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
 
 
 def _concerned(change: Change, row: StatementRow, known: KnownTables) -> set[str]:
-    renames = isinstance(change, RenameTable)
-    names = [change.table, *([change.new] if isinstance(change, RenameTable) else [])]
-    return {found for name in names for found in known.claimants(name, row, renames=renames)}
+    if isinstance(change, RenameTable):
+        return {found for name in (change.table, change.new) for found in known.claimants(name, row, renames=True)}
+    return set(known.claimants(change.table, row))
 
 
 def _note(columns: _Told, change: Change) -> None:

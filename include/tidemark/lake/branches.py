@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
@@ -236,12 +237,15 @@ def properties_at(table: Table, snapshot_id: int) -> dict[str, str]:
     return {**table.properties, **json.loads(summary.get(BRINGS, "{}"))}
 
 
+def _brings(snapshot: Snapshot | None) -> TypeGuard[Snapshot]:
+    """Return whether a snapshot was rebuilt."""
+    return snapshot is not None and snapshot.summary is not None and BRINGS in snapshot.summary.additional_properties
+
+
 def brought_schema(table: Table, snapshot_id: int) -> Schema | None:
     """Return the schema that a rebuilt snapshot brings when ``main`` moves to it; None for any other snapshot."""
     snapshot = table.snapshot_by_id(snapshot_id)
-    if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
-        return None
-    return table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else None
+    return table.schemas()[snapshot.schema_id] if _brings(snapshot) and snapshot.schema_id is not None else None
 
 
 def was_rebuilt(table: Table, snapshot_id: int) -> bool:
@@ -255,7 +259,7 @@ def was_rebuilt(table: Table, snapshot_id: int) -> bool:
         return (written.sequence_number or 0) < int(rebuilt)
     # Rebuilt by an earlier version, if at all: the snapshots show it, as far back as all of them are still there.
     later = itertools.takewhile(lambda snapshot: snapshot.snapshot_id != snapshot_id, ancestry(table))
-    return any(each.summary is not None and BRINGS in each.summary.additional_properties for each in later)
+    return any(map(_brings, later))
 
 
 def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
@@ -263,12 +267,11 @@ def _brought(table: Table, snapshot_id: int) -> list[TableUpdate]:
 
     They belong into the commit that moves ``main`` to the snapshot.
     """
-    properties = properties_at(table, snapshot_id)
     snapshot = table.snapshot_by_id(snapshot_id)
-    if snapshot is None or snapshot.summary is None or BRINGS not in snapshot.summary.additional_properties:
+    if not _brings(snapshot):
         return []
     rebuilt = {REBUILT_PROPERTY: str(snapshot.sequence_number or 0)}
-    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties | rebuilt)]
+    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=properties_at(table, snapshot_id) | rebuilt)]
     if snapshot.schema_id is not None and snapshot.schema_id != table.metadata.current_schema_id:
         updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": snapshot.schema_id}))
     return updates

@@ -74,9 +74,9 @@ def is_rounded(written: str) -> bool:
     """
     if not _NUMBER.fullmatch(written):
         return False
-    mantissa = written.lower().partition("e")[0]
+    mantissa, exponent, _ = written.lower().partition("e")
     digits = mantissa.lstrip("+-").replace(".", "").strip("0")
-    if "." in mantissa or mantissa != written.lower():
+    if "." in mantissa or exponent:
         return len(digits) > _DIGITS
     if len(digits) <= _SURE:
         return False
