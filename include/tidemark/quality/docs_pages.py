@@ -58,7 +58,7 @@ WARNED: ContextVar[frozenset[str]] = ContextVar("warned", default=frozenset())
 """Pages of results with warnings and without failures, as the index names them."""
 
 
-class _OwnPageView(DefaultJinjaPageView):
+class _OwnPageView(DefaultJinjaPageView):  # type: ignore[misc]
     """A page that asks for files of its own site alone, and whose templates are compiled once a process."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def compile_templates() -> None:
             environment.get_template(name)
 
 
-class IndexPageView(_OwnPageView, DefaultJinjaIndexPageView):
+class IndexPageView(_OwnPageView, DefaultJinjaIndexPageView):  # type: ignore[misc]
     """The index."""
 
     def render(self, document: RenderedDocumentContent, template: str | None = None, **settings: object) -> str:
