@@ -184,26 +184,27 @@ class _History:
         ``reborn``, whether it had versions, maybe, and has none now.
         """
         plan, keys = self.plan, self.keys
-        touched = events.select(*keys).distinct()
-        current = self._keyed(POSITION).where(IS_CURRENT).join(F.broadcast(touched), keys, "left_semi")
+        first = events.groupBy(*keys).agg(F.min("position").alias("first"))
+        touched = F.broadcast(first.select(*keys))
+        current = self._keyed(POSITION).where(IS_CURRENT).join(touched, keys, "left_semi")
         state = self._state()
-        dead = state.where(F.col("kind") == "tombstone").join(F.broadcast(touched), keys, "left_semi")
+        dead = state.where(F.col("kind") == "tombstone").join(touched, keys, "left_semi")
         dead = dead.groupBy(*keys).agg(F.max("position").alias("died_at"))
         shard = [self.keys[-1]] if plan.found.shards else []
         over = state.where(F.col("kind") == "truncate").groupBy(*shard).agg(F.max("position").alias("over"))
-        known = touched.join(current.select(*keys, F.col(POSITION).alias("stands_at")), keys, "left")
+        known = first.join(current.select(*keys, F.col(POSITION).alias("stands_at")), keys, "left")
         known = known.join(dead, keys, "left")
         known = known.join(F.broadcast(over), shard, "left") if shard else known.crossJoin(F.broadcast(over))
         known = known.select(
             *keys,
+            "first",
             F.greatest("stands_at", "died_at", "over").alias("seen"),
             (F.col("stands_at").isNull() & (F.col("died_at").isNotNull() | F.col("over").isNotNull())).alias("reborn"),
         )
-        first = events.groupBy(*keys).agg(F.min("position").alias("first")).join(known, keys)
         # At the place of what is known, an event may be a copy, or prove that another one is.
         below = F.when(log_places.has_delivery("first"), log_places.log_place("first") <= F.col("seen"))
         late = F.coalesce(below, F.col("first") < F.col("seen"), F.lit(False))
-        return events.join(first.select(*keys, "seen", "reborn", late.alias("late")), keys)
+        return events.join(known.select(*keys, "seen", "reborn", late.alias("late")), keys)
 
     def onward(self, placed: DataFrame, *, everywhere: bool, reborn: bool, whole: bool) -> DataFrame:
         """Return new events of keys without late ones, and the versions that they may close.
