@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,7 +18,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.pipeline import run_stage
-from tidemark.quality import key_counts
+from tidemark.quality import judging, key_counts
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -125,3 +127,18 @@ def test_a_key_may_have_any_name(candidate: Source, lake: Lake) -> None:
     table = lake.load((candidate.source, "totals"))
     (row,) = table.scan(snapshot_id=head(table, "candidate_2")).to_arrow().to_pylist()
     assert (row["count"], row["place"], row["rows"]) == (1, 2, "b")
+
+
+def test_small_tables_and_histories_are_judged_without_spark(
+    source: Callable[..., Source], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where deletes are soft: a row that is marked has no current version."""
+    t = Table("t")
+    made = source("debezium_json", tables={"shop.t": {**ENTRY, "history": True, "deletes": "soft"}})
+    changes = [t.insert(1, 1, "a", "b"), t.insert(2, 2, "a", "b"), t.update(3, 1, "c", "b"), t.delete(4, 2, "a", "b")]
+    deliver(Path(made.landing).parent, "0", map(message, changes))
+    for stage in ("land", "normalize", "compact"):
+        run_stage(stage, made)
+    monkeypatch.setattr(judging, "session_for", lambda _: pytest.fail("Spark was opened"))
+    report = run_stage("check", made)
+    assert (report.problems, report.remarks) == ((), ())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -14,10 +15,11 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.lake import changed_files, pending_schema
-from tidemark.lake.branches import data_files, properties_at
-from tidemark.lake.changed_rows import Reading
+from tidemark.lake import changed_files, names, pending_schema
+from tidemark.lake.branches import data_files, head, properties_at
+from tidemark.lake.changed_rows import ChangedFile, Reading, read
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger.rows import TableRow
 from tidemark.quality.beyond_bounds import KEY
@@ -34,6 +36,8 @@ class Candidate:
     session: Callable[[], SparkSession]
     """Opens Spark, where its metadata and few rows are not enough."""
     row: TableRow
+    identifier: Identifier
+    """Of the table, or of its history."""
     table: Table
     snapshot: int
     """Id of the candidate's snapshot."""
@@ -47,7 +51,7 @@ class Candidate:
     def frame(self) -> DataFrame:
         """All rows, in Spark."""
         rows = self.session().read.option("versionAsOf", str(self.snapshot))
-        return epochs.as_published(rows.table(self.lake.spark_name(self.row.identifier)), self.table, self.row.cut)
+        return epochs.as_published(rows.table(self.lake.spark_name(self.identifier)), self.table, self.row.cut)
 
     @property
     def alive(self) -> DataFrame:
@@ -85,25 +89,47 @@ class Candidate:
             fields=[(field.field_id, pa.field(own, schema_to_pyarrow(field.field_type))) for field, own in fields],
         )
 
+    def read_here(self, columns: Mapping[str, str]) -> Iterator[tuple[ChangedFile, pa.Table]]:
+        """Yield columns of the rows of each file, read in this process; names as for ``reading``."""
+        reading = self.reading(columns)
+        for file in changed_files.whole(self.tasks):
+            yield file, pa.Table.from_batches(read(reading, file), reading.schema)
+
 
 def opened(lake: Lake, session: Callable[[], SparkSession], row: TableRow) -> Candidate:
     """Return the candidate of a ledger row, with the names and the key that it will have when it is published."""
-    table = lake.load(row.identifier)
-    snapshot = row.snapshots.candidate
-    changes = pending_schema.pending(table, row.cut)
-    scan = table.scan(snapshot_id=snapshot)
-    names, drops = changes.get("names", {}), changes.get("drops", ())
+    table, snapshot = lake.load(row.identifier), row.snapshots.candidate
+    changed = pending_schema.pending(table, row.cut).get("properties", {})
+    key = json.loads((properties_at(table, snapshot) | changed)[KEY_PROPERTY])
     return Candidate(
         lake=lake,
         session=session,
         row=row,
+        identifier=row.identifier,
         table=table,
         snapshot=snapshot,
-        tasks=list(scan.plan_files()),
-        key=json.loads((properties_at(table, snapshot) | changes.get("properties", {}))[KEY_PROPERTY]),
-        fields={
-            names.get(str(field.field_id), field.name): field
-            for field in scan.projection().fields
-            if field.field_id not in drops
-        },
+        key=key,
+        **_contents(table, snapshot, row.cut),
     )
+
+
+def history_of(candidate: Candidate) -> Candidate | None:
+    """Return the history of a candidate, opened in the same way; None if the cut does not move it."""
+    cut, identifier = candidate.row.cut, names.history(candidate.row.identifier)
+    table, branch = candidate.lake.find(identifier), names.candidate_branch(cut)
+    if table is None or branch not in table.refs():
+        return None
+    snapshot = head(table, branch)
+    contents = _contents(table, snapshot, cut)
+    return replace(candidate, identifier=identifier, table=table, snapshot=snapshot, **contents)
+
+
+def _contents(table: Table, snapshot: int | None, cut: int) -> dict[str, Any]:
+    """Return the data files of a snapshot, and its columns by the names that they will have after the cut."""
+    changes, scan = pending_schema.pending(table, cut), table.scan(snapshot_id=snapshot)
+    renamed, drops = changes.get("names", {}), changes.get("drops", ())
+    fields = scan.projection().fields
+    return {
+        "tasks": list(scan.plan_files()),
+        "fields": {renamed.get(str(each.field_id), each.name): each for each in fields if each.field_id not in drops},
+    }

@@ -1,19 +1,24 @@
-"""Compares the history of a candidate with its rows: the current versions must be the rows, by key and position."""
+"""Compares the history of a candidate with its rows: the current versions must be the rows, by key and position.
+
+Small ones are read in this process, so that no Spark is opened for them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.lake import names
-from tidemark.lake.branches import head
 from tidemark.quality.beyond_bounds import PLACE
-from tidemark.quality.candidates import Candidate
-from tidemark.quality.key_counts import first_keys, first_of
+from tidemark.quality.candidates import Candidate, history_of
+from tidemark.quality.key_counts import first_keys, first_of, is_read_here
 from tidemark.quality.verdicts import Invariant
-from tidemark.tables import epochs
-from tidemark.tables.schemas import IS_CURRENT, POSITION
+from tidemark.tables.schemas import DELETED, IS_CURRENT, POSITION
 from tidemark.text import harmless, quoted
 
 
@@ -26,33 +31,56 @@ def judged(candidate: Candidate, changelog: Table | None) -> tuple[dict[str, Inv
         candidate: of the table.
         changelog: of the source: it has the places of messages.
     """
-    both = _both(candidate)
-    if both is None:
+    history = history_of(candidate)
+    if history is None:
         return {}, []
-    event = F.xxhash64(*candidate.key_columns, PLACE).cast("decimal(20)")
-    found = both.agg(F.sum("row").alias("rows"), F.sum(event * F.col("row")).alias("events")).first()
-    totals = found.asDict() if found else {}
-    rows, events = int(totals.get("rows") or 0), int(bool(totals.get("events")))
+    here = is_read_here(candidate) and is_read_here(history)
+    rows, events = _read_here(candidate, history) if here else _counted(_both(candidate, history))
     invariants = {
         "rows beyond the current versions": Invariant(value=rows),
         "rows unlike their current version": Invariant(value=events),
     }
-    return invariants, [_told(candidate, both, changelog)] if rows or events else []
+    return invariants, [_told(candidate, _both(candidate, history), changelog)] if rows or events else []
 
 
-def _both(candidate: Candidate) -> DataFrame | None:
+def _read_here(candidate: Candidate, history: Candidate) -> tuple[int, int]:
+    """Return by how many the rows are more than the current versions, and 1 if they are not the same; else 0."""
+    kept = {"gone": DELETED} if DELETED in candidate.fields else {}
+    rows, current = _read(candidate, kept), _read(history, {"current": IS_CURRENT})
+    if kept:
+        rows = rows.filter(pc.invert(rows["gone"]))
+    current = current.filter(current["current"])
+    columns = [*candidate.key_columns, PLACE]
+    sides = [
+        table.select(columns).append_column("row", pa.array(np.full(table.num_rows, side)))
+        for table, side in ((rows, 1), (current, -1))
+    ]
+    by_event = pa.concat_tables(sides).group_by(columns).aggregate([("row", "sum")])
+    uneven = pc.any(pc.not_equal(by_event["row_sum"], 0)).as_py()
+    return rows.num_rows - current.num_rows, int(bool(uneven))
+
+
+def _read(candidate: Candidate, more: Mapping[str, str]) -> pa.Table:
+    """Return keys and positions of a small table or history, and other columns of it."""
+    columns = {**candidate.key_columns, PLACE: POSITION, **more}
+    parts = [part for _, part in candidate.read_here(columns)]
+    return pa.concat_tables([candidate.reading(columns).schema.empty_table(), *parts])
+
+
+def _counted(both: DataFrame) -> tuple[int, int]:
+    """Return what ``_read_here`` returns, counted by Spark."""
+    keys = [name for name in both.columns if name not in {PLACE, "row"}]
+    event = F.xxhash64(*keys, PLACE).cast("decimal(20)")
+    found = both.agg(F.sum("row").alias("rows"), F.sum(event * F.col("row")).alias("events")).first()
+    totals = found.asDict() if found else {}
+    return int(totals.get("rows") or 0), int(bool(totals.get("events")))
+
+
+def _both(candidate: Candidate, history: Candidate) -> DataFrame:
     """Return keys and positions of the rows, and again of the current versions, where ``row`` is -1."""
-    row, lake = candidate.row, candidate.lake
-    identifier = names.history(row.identifier)
-    branch = names.candidate_branch(row.cut)
-    table = lake.find(identifier)
-    if table is None or branch not in table.refs():
-        return None
-    reader = candidate.session().read.option("versionAsOf", str(head(table, branch)))
-    history = epochs.as_published(reader.table(lake.spark_name(identifier)), table, row.cut)
     columns = [F.col(quoted(name)).alias(own) for own, name in {**candidate.key_columns, PLACE: POSITION}.items()]
     rows = candidate.alive.select(*columns, F.lit(1).alias("row"))
-    return rows.unionAll(history.where(IS_CURRENT).select(*columns, F.lit(-1).alias("row")))
+    return rows.unionAll(history.frame.where(IS_CURRENT).select(*columns, F.lit(-1).alias("row")))
 
 
 def _told(candidate: Candidate, both: DataFrame, changelog: Table | None) -> str:

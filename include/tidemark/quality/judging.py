@@ -34,7 +34,7 @@ def judge(
 ) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
     """Return a verdict for each table of a cut, and sentences that name wrong keys and the first of wrong values.
 
-    Spark is opened only if a table is large, has declared checks or a history.
+    Spark is opened only if a table is large or has declared checks.
 
     Args:
         lake: the lake.

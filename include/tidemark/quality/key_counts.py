@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.types import BinaryType, StructField
 
 from tidemark.lake import changed_files
-from tidemark.lake.changed_rows import SIDE, read
+from tidemark.lake.changed_rows import SIDE
 from tidemark.quality.beyond_bounds import PLACE
 from tidemark.quality.candidates import Candidate
 from tidemark.quality.places import first_place
@@ -47,7 +47,7 @@ class KeyCounts(NamedTuple):
 
 def counted(candidate: Candidate) -> KeyCounts:
     """Return the counts of a candidate."""
-    if _is_read_here(candidate):
+    if is_read_here(candidate):
         return _read_here(candidate)
     rows, expected = _rows_told(candidate), candidate.row.rows_after or 0
     rows = rows if rows == expected else candidate.frame.count()
@@ -114,7 +114,8 @@ def _with_whole_keys(candidate: Candidate, columns: Mapping[str, str]) -> DataFr
     return candidate.rows(columns).where(f"NOT ({_any_null(candidate.key_columns)})")
 
 
-def _is_read_here(candidate: Candidate) -> bool:
+def is_read_here(candidate: Candidate) -> bool:
+    """Return whether a candidate has a key and so few rows that its keys are read in this process."""
     exact = not any(pa.types.is_floating(field.type) for _, field in candidate.reading(candidate.key_columns).fields)
     few = is_small(sum(task.file.record_count for task in candidate.tasks))
     return few and exact and bool(candidate.key) and candidate.is_parquet
@@ -122,15 +123,14 @@ def _is_read_here(candidate: Candidate) -> bool:
 
 def _read_here(candidate: Candidate) -> KeyCounts:
     """Return the counts of a small table, whose keys are read in this process."""
-    names, reading = list(candidate.key_columns), candidate.reading(candidate.key_columns)
+    columns = candidate.key_columns
     new = {task.file.file_path for task in candidate.written}
-    parts = [reading.schema.empty_table().append_column("written", pa.array([], pa.bool_()))]
-    for file in changed_files.whole(candidate.tasks):
-        part = pa.Table.from_batches(read(reading, file), reading.schema)
+    parts = [candidate.reading(columns).schema.empty_table().append_column("written", pa.array([], pa.bool_()))]
+    for file, part in candidate.read_here(columns):
         parts.append(part.append_column("written", pa.array(np.full(part.num_rows, file.location in new))))
     keys = pa.concat_tables(parts).drop_columns([SIDE])
     whole = keys.drop_null()
-    by_key = whole.group_by(names).aggregate([([], "count_all"), ("written", "max")])
+    by_key = whole.group_by(list(columns)).aggregate([([], "count_all"), ("written", "max")])
     twice = pc.and_(pc.greater(by_key["count_all"], 1), by_key["written_max"])
     return KeyCounts(keys.num_rows, keys.num_rows - whole.num_rows, pc.sum(twice).as_py() or 0)
 
