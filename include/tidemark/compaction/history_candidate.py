@@ -18,9 +18,11 @@ from tidemark.compaction import history_tables, merging, moved_rows, truncation
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.compaction.run import Run
+from tidemark.compaction.state import State
 from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
 from tidemark.folding import actions, frames, log_places, versions
+from tidemark.folding.truncates import Truncates
 from tidemark.spark.session import checkpointed, named
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO
@@ -45,7 +47,7 @@ def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
     on = history_tables.goes_on(run, prepared.plan)
     # The versions of a row end where it is deleted, however the table shows it.
     plan = history_tables.prepare(run, replace(prepared.plan, soft=False), on=on)
-    history = _History(run=run, plan=plan, log=prepared.log)
+    history = _History(run=run, plan=plan, log=prepared.log, state=prepared.state)
     read, new = replace(events.plan, soft=False), events.rows
     emptied = history.emptied(new, plan.found.truncates, truncation.new_emptyings(plan.found))
     if not on or (emptied is not None and history.is_truncated_late(emptied)):
@@ -84,6 +86,8 @@ class _History:
     run: Run
     plan: Plan
     log: EventLog
+    state: State
+    """Of the table, as it was before the cut."""
 
     @property
     def keys(self) -> list[str]:
@@ -99,9 +103,8 @@ class _History:
         """Return whether anything known is newer than the first of the new TRUNCATEs."""
         shard = F.col(self.keys[-1]) if self.plan.found.shards else F.lit("")
         known = self._keyed(POSITION).select(shard.alias("shard"), POSITION)
-        known = (
-            known.unionAll(self._state().select(shard, "position")).groupBy("shard").agg(F.max(POSITION).alias("known"))
-        )
+        known = known.unionAll(self.state.rows().select(shard, "position"))
+        known = known.groupBy("shard").agg(F.max(POSITION).alias("known"))
         first = emptied.select("shard", F.get("truncates", F.lit(0))["position"].alias("first"))
         return not first.join(known, "shard").where(F.col("first") < F.col("known")).isEmpty()
 
@@ -174,9 +177,6 @@ class _History:
         """Return rows of the history table, its key under the names that frames have."""
         return self._stored().select(*frames.key_columns(self.plan), IS_CURRENT, *names)
 
-    def _state(self) -> DataFrame:
-        return self.run.read(self.plan.state)
-
     def placed(self, events: DataFrame) -> DataFrame:
         """Return events with what is known of their key.
 
@@ -187,19 +187,19 @@ class _History:
         first = events.groupBy(*keys).agg(F.min("position").alias("first"))
         touched = F.broadcast(first.select(*keys))
         current = self._keyed(POSITION).where(IS_CURRENT).join(touched, keys, "left_semi")
-        state = self._state()
-        dead = state.where(F.col("kind") == "tombstone").join(touched, keys, "left_semi")
-        dead = dead.groupBy(*keys).agg(F.max("position").alias("died_at"))
-        shard = [self.keys[-1]] if plan.found.shards else []
-        over = state.where(F.col("kind") == "truncate").groupBy(*shard).agg(F.max("position").alias("over"))
         known = first.join(current.select(*keys, F.col(POSITION).alias("stands_at")), keys, "left")
-        known = known.join(dead, keys, "left")
-        known = known.join(F.broadcast(over), shard, "left") if shard else known.crossJoin(F.broadcast(over))
+        died_at = over = F.lit(None).cast("string")
+        if "tombstone" in self.state.kinds:
+            dead = self.state.tombstones().join(touched, keys, "left_semi")
+            known = known.join(dead.groupBy(*keys).agg(F.max("position").alias("died_at")), keys, "left")
+            died_at = F.col("died_at")
+        if self.state.truncates:
+            over = Truncates(self.state.truncates).position(plan)
         known = known.select(
             *keys,
             "first",
-            F.greatest("stands_at", "died_at", "over").alias("seen"),
-            (F.col("stands_at").isNull() & (F.col("died_at").isNotNull() | F.col("over").isNotNull())).alias("reborn"),
+            F.greatest("stands_at", died_at, over).alias("seen"),
+            (F.col("stands_at").isNull() & (died_at.isNotNull() | over.isNotNull())).alias("reborn"),
         )
         # At the place of what is known, an event may be a copy, or prove that another one is.
         below = F.when(log_places.has_delivery("first"), log_places.log_place("first") <= F.col("seen"))
