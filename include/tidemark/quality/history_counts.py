@@ -55,7 +55,7 @@ def _read_here(candidate: Candidate, history: Candidate) -> tuple[int, int]:
         table.select(columns).append_column("row", pa.array(np.full(table.num_rows, side)))
         for table, side in ((rows, 1), (current, -1))
     ]
-    by_event = pa.concat_tables(sides).group_by(columns).aggregate([("row", "sum")])
+    by_event = pa.concat_tables(sides, promote_options="permissive").group_by(columns).aggregate([("row", "sum")])
     uneven = pc.any(pc.not_equal(by_event["row_sum"], 0)).as_py()
     return rows.num_rows - current.num_rows, int(bool(uneven))
 
