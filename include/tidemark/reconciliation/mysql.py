@@ -72,20 +72,24 @@ class MySQL(Database):
                 self._all(statement)
             at = self._all("SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
             file, offset = self._log()
+            is_copy = self._is_copy()
         if file is None:
-            return Place(at=at, text=None)
+            return Place(at=at, text=None, is_copy=bool(is_copy))
         number = log_number(file)
-        sequence = (number, offset) if number is not None and self._is_primary() else ()
-        return Place(at=at, text=f"{file}:{offset}", sequence=sequence)
+        sequence = (number, offset) if number is not None and is_copy is False else ()
+        return Place(at=at, text=f"{file}:{offset}", sequence=sequence, is_copy=bool(is_copy))
 
-    def _is_primary(self) -> bool:
-        """Return whether the server is known to copy no other one. Events name the places of the log of the primary."""
+    def _is_copy(self) -> bool | None:
+        """Return whether the server copies another one, whose log events name the places of; None if it does not tell.
+
+        A replica does not say up to which time of the other one it has all.
+        """
         for statement in _REPLICAS:
             try:
-                return not self._all(statement)
+                return bool(self._all(statement))
             except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):
                 continue
-        return False
+        return None
 
     def _log(self) -> tuple[str | None, int]:
         """Return the file and the offset of the binary log; None if there is none, or the user may not know."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC
 from typing import Any
 
 import psycopg
@@ -27,6 +29,8 @@ SELECT clock_timestamp(),
 """
 
 _CLOCK = "SELECT clock_timestamp(), NULL"
+
+_COPIED = "SELECT pg_is_in_recovery(), pg_last_xact_replay_timestamp()"
 
 _COLUMNS = """
 SELECT a.attname,
@@ -74,11 +78,17 @@ class Postgres(Database):
             self._connection.read_only = True
 
     def begin(self) -> Place:
-        """Begin a transaction; the first query fixes what it sees, and the place is read after it."""
+        """Begin a transaction; the first query fixes what it sees, and the place is read after it.
+
+        What a replica has replayed is asked in a transaction before: within this one, it would be more than is seen.
+        """
         with self._told():
+            row = self._connection.execute(_COPIED.encode()).fetchone()
+            self._connection.rollback()
             for statement in (*_SESSION, "SELECT 1"):
                 self._connection.execute(statement.encode())
-            return self._place()
+            is_copy, copied = row if row is not None else (False, None)
+            return replace(self._place(), is_copy=is_copy, copied=copied and copied.astimezone(UTC))
 
     def _place(self) -> Place:
         try:

@@ -27,7 +27,7 @@ from tidemark.reconciliation.mysql import MySQL
 from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
 from tidemark.sources.model import Source
-from tidemark.tables.column_rules import derived_columns
+from tidemark.tables.column_rules import derived_columns, masks_recorded
 from tidemark.tables.column_rules import recorded as rules_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.tables.shard_rules import recorded
@@ -155,6 +155,12 @@ class _Work:
         finally:
             self.database.end()
 
+    def _forget_keys(self) -> None:
+        """Forget the keys that earlier comparisons named: they are the source's, and the key is masked now."""
+        if any(past.keys != "[]" for past in self.earlier):
+            forgotten = [_with(past, keys="[]") for past in self.earlier]
+            self.ledger.replace(ReconciliationRow, forgotten, equals("object", self.earlier[-1].object))
+
     def _name(self, name: str) -> TableId:
         rows = self.ledger.contents(equals("object", name))
         return rows[0].table if rows else TableId(None, None, name)
@@ -163,7 +169,10 @@ class _Work:
         self, begun: ReconciliationRow, row: TableRow, now: _LakeNow, there: SourceTable, place: Place
     ) -> ReconciliationRow:
         key = key_of(now.table)
-        pairs = kinds.pairs_of(self.database.dialect, there.columns, now.columns(), key)
+        masked = masks_recorded(now.table).kinds
+        if not masked.keys().isdisjoint(key):
+            self._forget_keys()
+        pairs = kinds.pairs_of(self.database.dialect, there.columns, now.columns(), key, changed=masked)
         lake = LakeTable(now.table, now.snapshot, pairs, now.is_soft())
         comparison = Comparison(self.database, there, lake)
         begun = _with(begun, columns=len(pairs.all), left_out=msgspec.json.encode(pairs.left_out).decode())
@@ -178,7 +187,7 @@ class _Work:
             reached=end.passed(place.at, place.sequence),
             earlier=settling(self.earlier, end),
         )
-        return _told(begun, comparison.compare(known), known.earlier)
+        return _told(begun, comparison.compare(known), known.earlier, place)
 
 
 def _problem(pairs: kinds.Pairs, key: Sequence[str]) -> str | None:
@@ -213,15 +222,15 @@ class _LakeNow:
         return DELETED in self._types()
 
 
-def _told(begun: ReconciliationRow, found: Found, earlier: ReconciliationRow | None) -> ReconciliationRow:
+def _told(begun: ReconciliationRow, found: Found, earlier: ReconciliationRow | None, place: Place) -> ReconciliationRow:
     """Return the row with how the sides compare."""
     counts = {each.value: found.counts.get(each.value, 0) for each in Class}
     wrong = sum(counts.values()) - counts[Class.BEHIND.value]
     result = Result.DIFFERS if wrong else Result.BEHIND if counts[Class.BEHIND.value] else Result.EQUAL
     verified: dict[str, Any] = {}
-    if result is Result.EQUAL:
-        verified = {"verified_through": begun.read_at, "verified_place": begun.place}
-    elif found.settled and earlier is not None and _is_later(earlier, begun):
+    if result is Result.EQUAL and place.through is not None:
+        verified = {"verified_through": place.through, "verified_place": begun.place}
+    elif found.settled and earlier is not None and not place.is_copy and _is_later(earlier, begun):
         verified = {"verified_through": earlier.read_at, "verified_place": earlier.place}
     keys = msgspec.json.encode(list[DifferingKey](found.keys)).decode()
     return _with(
