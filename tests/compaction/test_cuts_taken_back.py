@@ -25,6 +25,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "filled": {"deletes": "soft"},
     "people": TRACKING,
     "part": {**TRACKING, "where": "id < 100"},
+    "renamed": {},
     "fed": {"feed": True},
     "fed_by_others": {"feed": True},
 }
@@ -56,6 +57,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
         *(logs["typed"].put(number, id=number, x=10 * number) for number in (1, 2)),
         *(logs["flagged"].put(number, id=number, a="x") for number in (1, 2)), logs["flagged"].delete(3, id=2, a="x"),
         logs["filled"].put(1, id=1, a="x"),
+        *(logs["renamed"].put(number, id=number, a="1", b="one") for number in (1, 2)),
         *(logs["people"].put(number, id=number, ssn=f"{number}-45", seen=1) for number in (1, 2)),
         *(logs["part"].put(number, id=number, a="x", seen=1) for number in range(1, 10)),
         *(logs[name].put(number, id=number, a="x") for name in ("fed", "fed_by_others") for number in (1, 2, 3)),
@@ -65,6 +67,7 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
         spark.sql(statement.format(lake=lake.name))
     seen.deliver("two", [
         logs["typed"].ddl(10, "MODIFY x VARCHAR(10)"), logs["typed"].put(11, id=3, x="a"),
+        logs["renamed"].ddl(10, "DROP COLUMN a, RENAME COLUMN b TO a"), logs["renamed"].put(11, id=3, a="three"),
         logs["filled"].ddl(10, "ADD COLUMN n int DEFAULT 5"), logs["filled"].truncate(11),
         logs["people"].put(10, {"id": 1, "ssn": "1-45", "seen": 1}, id=1, ssn="1-46", seen=2),
         logs["part"].put(10, {"id": 1, "a": "x", "seen": 1}, id=1, a="y", seen=2),
@@ -93,9 +96,12 @@ def test_each_cut_is_published(story: Story) -> None:
 
 
 def test_restored_rows_are_those_of_their_cut(story: Story) -> None:
-    """Also over a rebuild that gave a column another type, or took one away; the next run leads on to the same rows."""
+    """Also over a rebuild that gave a column another type, and where columns went or got the names of others.
+
+    The next run leads on to the same rows.
+    """
     tables = story.seen.tables
-    for name in ("typed", "flagged"):
+    for name in ("typed", "flagged", "renamed"):
         assert tables["restored"][name] == tables["one"][name] != tables["two"][name]
     for name in (
         "typed",
@@ -104,6 +110,7 @@ def test_restored_rows_are_those_of_their_cut(story: Story) -> None:
         "people",
         "people__history",
         "part",
+        "renamed",
         "part__history",
         "fed",
         "fed_by_others",

@@ -159,8 +159,8 @@ def remove_tags(table: Table, names: Sequence[str]) -> None:
 def put_back(table: Table, snapshot_id: int) -> None:
     """Set ``main`` to a snapshot that is still kept.
 
-    If the table was rebuilt since, a column may have another id now, so that the rows of the snapshot would read as
-    null. The current schema is then the one that the rows were written with.
+    If the table was rebuilt since, or lost a column, a column of the snapshot may be gone, or have another id, so that
+    its rows would read as null. The current schema is then the one that the rows were written with.
     """
     if (base := head(table)) != snapshot_id:
         schema, updates = (
@@ -168,7 +168,7 @@ def put_back(table: Table, snapshot_id: int) -> None:
             list[TableUpdate](),
         )
         written = table.snapshot_by_id(snapshot_id)
-        if was_rebuilt(table, snapshot_id) and written is not None and written.schema_id is not None:
+        if written is not None and written.schema_id is not None:
             ids = {field.field_id for field in table.schemas()[written.schema_id].fields}
             if not ids <= {field.field_id for field in table.schema().fields}:
                 schema = written.schema_id

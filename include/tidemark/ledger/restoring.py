@@ -8,6 +8,7 @@ from tidemark.lake.branches import cut_tags, head, put_back, remove_tags, was_re
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import cut_tag, is_feed, is_history, is_whole
+from tidemark.lake.pending_schema import has_other_names
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
@@ -26,6 +27,15 @@ def _restored(table: Table, cut: int) -> int | None:
     if (is_history(name) or is_whole(name)) and cut_tag(cut) not in table.refs():
         return None
     return cuts.tagged_snapshot(table, cut)
+
+
+def _is_to_be_rebuilt(table: Table, snapshot: int) -> bool:
+    """Return whether the next run cannot go on from a snapshot.
+
+    After a rename or drop, the table keeps the names of today, and compact would make the change a second time: a
+    column that was given the name of a dropped one would go too.
+    """
+    return was_rebuilt(table, snapshot) or (not is_feed(table.name()[-1]) and has_other_names(table, snapshot))
 
 
 def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
@@ -51,7 +61,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     last = ledger.last_cut()
     if last is not None and last.state != cuts.PUBLISHED:
         cuts.drop_candidates(lake, ledger, last.cut)
-    ledger.request_rebuild({own for own, table, to in moves if to is not None and was_rebuilt(table, to)})
+    ledger.request_rebuild({own for own, table, to in moves if to is not None and _is_to_be_rebuilt(table, to)})
     # A number means one cut for good: somebody may be approving one that was held.
     if last is not None:
         ledger.leave_number(max(last.cut, ledger.left_number()))
