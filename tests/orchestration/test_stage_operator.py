@@ -23,9 +23,11 @@ from pendulum import DateTime
 from tidemark.errors import ConfigurationError
 from tidemark.lake import locks
 from tidemark.orchestration import stage_operator
+from tidemark.orchestration.dags import build_dag
 from tidemark.orchestration.environment import secrets_of
 from tidemark.orchestration.intervals import interval_of, with_passed_over
 from tidemark.orchestration.stage_operator import StageOperator
+from tidemark.sources.files import find_source
 from tidemark.stages import STAGES, StageReport
 
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
@@ -47,6 +49,7 @@ TRY = """\
 import airflow.sdk
 from airflow.sdk.exceptions import AirflowRescheduleException
 from tidemark.orchestration import stage_operator
+from tidemark.orchestration.dags import build_dag
 stage_operator.BUSY_PATIENCE = 0.1
 try:
     stage_operator.StageOperator(stage="land", source="erp").execute({"params": {}})
@@ -248,6 +251,25 @@ def test_a_dry_run_changes_nothing(erp: Path) -> None:
     assert normalize.application_args[-2:] == ["--reprocess", "--dry-run"]
     report = StageReport(stage="difference", source="erp", summary={"added": 1}, details={"erp.orders": {"added": 1}})
     assert normalize._tell(report, call, given) == {"added": 1}
+
+
+@pytest.mark.parametrize(
+    ("conf", "near"),
+    [
+        ({"reprocess": True, "dry-run": True}, "unknown name 'dry-run' in `conf`. Did you mean 'dry_run'?"),
+        ({"aprove": 2}, "Did you mean 'approve'?"),
+        ({"start": "2026-01-01", "until": "2026-01-02"}, "Allowed: approve, dry_run, end, reprocess, start"),
+    ],
+)
+def test_a_misspelt_name_of_a_trigger_fails_every_stage(erp: Path, conf: dict[str, Any], near: str) -> None:
+    """Airflow takes any name in ``conf``. With one that no task asks for, a run would do what nobody asked for."""
+    dag = build_dag(find_source("erp"))
+    given = {**context(), "dag_run": SimpleNamespace(conf=conf)}
+    given["params"] |= conf
+    for stage in STAGES:
+        with pytest.raises(AirflowFailException) as raised:
+            dag.get_task(stage).execute(given)
+        assert near in str(raised.value)
 
 
 def test_a_dry_run_of_nothing_is_an_error(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:

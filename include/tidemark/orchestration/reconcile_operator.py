@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from tidemark.errors import ConfigurationError
 from tidemark.orchestration.dags import TASKS, table_param
 from tidemark.orchestration.environment import secrets_of, variables
+from tidemark.orchestration.trigger_conf import refuse_unknown
 from tidemark.sources.files import find_source
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import EPOCH
@@ -43,6 +44,7 @@ class ReconcileOperator(BaseOperator):
         from tidemark.ledger.reconciliation_rows import Result  # noqa: PLC0415 - a DAG is parsed without an engine
         from tidemark.reconciliation.run import reconcile  # noqa: PLC0415
 
+        refuse_unknown(self, context)
         results: dict[str, str] = {}
         try:
             source = find_source(self.source)

@@ -41,6 +41,7 @@ from tidemark.orchestration.intervals import Interval, interval_of, with_passed_
 from tidemark.orchestration.lineage import TellsLineage
 from tidemark.orchestration.links import CUT, DataDocsLink, QualityLink
 from tidemark.orchestration.submitted import failure, place_for_problems, taken
+from tidemark.orchestration.trigger_conf import refuse_unknown
 from tidemark.sources.files import find_source
 from tidemark.stages import PROBLEMS_VARIABLE, STAGES
 
@@ -113,6 +114,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
 
     def execute(self, context: Context) -> dict[str, int | str] | None:  # type: ignore[override]
         """Run the stage as the connection says, and return its summary for XCom; None after a submitted job."""
+        refuse_unknown(self, context)
         self._skip_unless_meant(context)
         declared = list(self.outlets)
         self.outlets = unannounced(declared)
