@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,25 @@ def test_files_that_no_interval_has_are_remarked_until_they_land(daily: Source, 
     assert run_stage("land", daily, day(7), day(8)).remarks == plan.remarks
     assert run_stage("land", daily, day(3), day(7)).summary["files"] == 3
     assert plan_of(daily, day(8), day(9)).remarks == ()
+
+
+def test_what_comes_late_after_a_run_without_bounds_lands(daily: Source, lake: Lake) -> None:
+    """Its days were run: a file of them that grew or came later lands with the next run, whatever its interval."""
+    deliver(daily, *(f"2026-01-{number:02d}/a.json" for number in (2, 3)))
+    cut = Path(daily.landing).parents[1] / "2026-01-03" / "b.json"
+    cut.write_bytes(gzip.compress(b'{"name": "b"}\n' * 99)[:-9])
+    assert run_stage("land", daily).summary["refused"] == 1
+    deliver(daily, "2026-01-03/late.json", "2026-01-01/older.json", "2026-01-04/next.json")
+    with (Path(daily.landing).parents[1] / "2026-01-03" / "a.json").open("a") as file:
+        file.write('{"name": "more"}\n')
+    landed = run_stage("land", daily, day(4), day(5))
+    assert landed.summary == {"files": 3, "messages": 3, "refused": 1, "batch": 2}
+    assert run_stage("land", daily).summary["files"] == 1
+    assert {(row.start, row.end) for row in Ledger(lake, daily.source).intervals()} == {
+        (day(2), day(3) + timedelta(microseconds=1)),
+        (day(4), day(5)),
+        (day(1), day(4) + timedelta(microseconds=1)),
+    }
 
 
 def test_a_path_that_names_no_time_is_remarked(daily: Source, lake: Lake) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ from tidemark.errors import ConfigurationError, LandingError
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
+from tidemark.values.iso8601 import EPOCH
 
 FILES_LIMIT: Final = 10_000
 """Most new dump files of one run."""
@@ -30,6 +31,8 @@ class Pending:
     """Files that match the pattern, whatever their interval."""
     fresh: Sequence[DumpFile]
     """Files of the interval, and late ones of intervals that were landed before, that are not landed as they are."""
+    covers: Interval
+    """The interval of the run. Of a run without bounds: from the first time that a path names to the last."""
     untimed: Sequence[str]
     """Paths that match and name a time that does not exist."""
     passed_over: Sequence[DumpFile]
@@ -70,6 +73,7 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
     return Pending(
         listed=len(listing.files),
         fresh=fresh,
+        covers=_span(listing.files) if start is None and end is None else (start, end),
         untimed=listing.untimed,
         passed_over=_passed_over(others, earlier, start),
         rows=rows,
@@ -105,6 +109,17 @@ def _parted(files: Iterable[DumpFile], intervals: Iterable[Interval]) -> tuple[S
     for file in files:
         (due if any(file.within(*span) for span in bounds) else others).append(file)
     return due, others
+
+
+def _span(files: Iterable[DumpFile]) -> Interval:
+    """Return the interval from the first time that the path of a file names to the last; without bounds for no time.
+
+    What arrives later in it is late, as in any interval that was run before.
+    """
+    moments = [moment for file in files if file.interval for moment in file.starts]
+    if not moments:
+        return None, None
+    return EPOCH + timedelta(microseconds=min(moments)), EPOCH + timedelta(microseconds=max(moments) + 1)
 
 
 def _passed_over(files: Iterable[DumpFile], earlier: Sequence[Interval], start: datetime | None) -> Sequence[DumpFile]:

@@ -129,8 +129,8 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     problems = refused | written.refused
     refused = {file.path: problems[file.path] for file in fresh if file.path in problems}
     _remember_refusals(ledger, refused)
-    if start is not None or end is not None:
-        _remember_interval(ledger, start, end)
+    if any(files.covers):
+        _remember_interval(ledger, *files.covers)
     messages = sum(file.messages for file in accepted)
     log.info("landed", source=source.source, files=len(accepted), messages=messages, refused=len(refused))
     summary = {"files": len(accepted), "messages": messages, "refused": len(refused), "batch": batch + bool(accepted)}
