@@ -162,9 +162,12 @@ def test_each_table_has_the_rows_of_its_own_whatever_the_delivery(
 def test_what_was_followed_is_not_told_as_a_statement_that_was_not(
     reports_by_run: list[dict[str, StageReport]], lake: Lake
 ) -> None:
-    """The status of the source names no rename that was followed as soon as it landed."""
+    """The status of the source names no rename that was followed as soon as it landed.
+
+    Of renames that land after later ones, a check may have reported one before they were all known.
+    """
     found = status_of(lake, _SOURCE)["ddl_not_followed"]
-    whole = [texts for name, texts in found.items() if _IN_PARTS not in name]
+    whole = [texts for name, texts in found.items() if _IN_PARTS not in name and "_backwards_" not in name]
     assert [text for texts in whole for text in texts if text.startswith(RENAMED_TO)] == []
 
 

@@ -10,27 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from pyiceberg.table import Table
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark import formats
 from tidemark.compaction.candidate import Prepared, prepare
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.event_log import new_events
+from tidemark.compaction.merging import remove
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
+from tidemark.folding import frames, key_bounds
 from tidemark.lake.copies import Emptied
 from tidemark.lake.filters import among
 from tidemark.ledger.event_counts import NO_EVENTS
+from tidemark.spark.session import checkpointed
 from tidemark.tables import evolving
 from tidemark.tables.eras import keyed_since
 from tidemark.tables.keys import KeySpan, eras_of
 from tidemark.tables.plan import Found, KeyEra, Plan
-from tidemark.tables.schemas import POSITION, key_of
+from tidemark.tables.schemas import DELETED, POSITION, key_of
 from tidemark.text import quoted
 
 
@@ -161,15 +164,18 @@ def build(run: Run, plan: Plan, beside: Emptied, build_candidate: Callable[[Prep
     if not plan.found.eras:
         return build_candidate(prepare(run, plan))
     built: list[Built] = []
+    let_go, earlier = 0, plan
     for place, phase in enumerate(_phases(run, plan)):
         if place:
+            let_go += _let_go(run, phase, earlier) if plan.soft else 0
             beside.go_on(run.cut.branch, without=plan.state)
             _refuse_unknown(run, phase, plan.found.eras[place - 1])
         built.append(build_candidate(prepare(run, phase)))
+        earlier = phase
     return replace(
         built[-1],
         counts=sum((each.counts for each in built), NO_EVENTS),
-        rows_change=sum(each.rows_change for each in built),
+        rows_change=sum(each.rows_change for each in built) - let_go,
         committed_at=max((each.committed_at for each in built if each.committed_at is not None), default=None),
     )
 
@@ -192,6 +198,23 @@ def _phases(run: Run, plan: Plan) -> list[Plan]:
         within = replace(within, events=events, truncates=truncates)
         phases.append(replace(plan, found=within, key=era.key, pairs_updates=not era.key and pairs))
     return phases
+
+
+def _let_go(run: Run, phase: Plan, earlier: Plan) -> int:
+    """Delete rows that are only marked as deleted, where the new key does not tell them apart; return how many.
+
+    They have null in it, or another row has the same: a row that lives, or one that was deleted later.
+    """
+    if not phase.key or not earlier.key:
+        return 0
+    key = [F.col(quoted(name)) for name in phase.key]
+    newest = Window.partitionBy(*key).orderBy(F.col(DELETED), F.desc(POSITION))
+    first = (F.row_number().over(newest) == 1) & reduce(and_, [column.isNotNull() for column in key])
+    stored = run.read(phase.rows, run.cut.branch).withColumn("first", first)
+    gone = checkpointed(stored.where(F.col(DELETED) & ~F.col("first")).select(*frames.key_columns(earlier)))
+    if count := gone.count():
+        remove(gone, earlier, run.lake.spark_name(phase.rows, run.cut.branch), key_bounds.ANY)
+    return count
 
 
 def _refuse_unknown(run: Run, phase: Plan, before: KeyEra) -> None:
