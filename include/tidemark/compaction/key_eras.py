@@ -208,7 +208,8 @@ def _let_go(run: Run, phase: Plan, earlier: Plan) -> int:
     if not phase.key or not earlier.key:
         return 0
     key = [F.col(quoted(name)) for name in phase.key]
-    newest = Window.partitionBy(*key).orderBy(F.col(DELETED), F.desc(POSITION))
+    own = [F.col(quoted(name)) for name in earlier.key]  # a TRUNCATE marks many rows at one position
+    newest = Window.partitionBy(*key).orderBy(F.col(DELETED), F.desc(POSITION), *own)
     first = (F.row_number().over(newest) == 1) & reduce(and_, [column.isNotNull() for column in key])
     stored = run.read(phase.rows, run.cut.branch).withColumn("first", first)
     gone = checkpointed(stored.where(F.col(DELETED) & ~F.col("first")).select(*frames.key_columns(earlier)))

@@ -156,23 +156,22 @@ def remove_tags(table: Table, names: Sequence[str]) -> None:
                 refs.remove_tag(name)
 
 
-def put_back(table: Table, snapshot_id: int) -> None:
+def put_back(table: Table, snapshot_id: int, earlier: Schema | None = None) -> None:
     """Set ``main`` to a snapshot that is still kept.
 
-    If the table was rebuilt since, or lost a column, a column of the snapshot may be gone, or have another id, so that
-    its rows would read as null. The current schema is then the one that the rows were written with.
+    Args:
+        table: the table.
+        snapshot_id: the snapshot.
+        earlier: the schema that the table had with it. It is the current one again where a column of it is gone, or has
+            another id: the rows of the snapshot would read as null there.
     """
     if (base := head(table)) != snapshot_id:
-        schema, updates = (
-            published(table.properties).get("schema", table.metadata.current_schema_id),
-            list[TableUpdate](),
-        )
-        written = table.snapshot_by_id(snapshot_id)
-        if written is not None and written.schema_id is not None:
-            ids = {field.field_id for field in table.schemas()[written.schema_id].fields}
-            if not ids <= {field.field_id for field in table.schema().fields}:
-                schema = written.schema_id
-                updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": schema}))
+        schema = published(table.properties).get("schema", table.metadata.current_schema_id)
+        updates = list[TableUpdate]()
+        ids = {field.field_id for field in table.schema().fields}
+        if earlier is not None and not {field.field_id for field in earlier.fields} <= ids:
+            schema = earlier.schema_id
+            updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": schema}))
         updates += [noted(snapshot_id, schema), to(MAIN_BRANCH, snapshot_id)]
         _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),), *updates)
 

@@ -28,18 +28,6 @@ def pending(table: Table, cut: int) -> dict[str, Any]:
     return planned if planned.get("cut") == cut else {}
 
 
-def has_other_names(table: Table, snapshot_id: int) -> bool:
-    """Return whether a column of a snapshot has another name now, or is gone.
-
-    Also where the cut of the snapshot itself changed its name: a candidate is written under the names from before.
-    """
-    written = table.snapshot_by_id(snapshot_id)
-    if written is None or written.schema_id is None:
-        return False
-    now = {field.field_id: field.name for field in table.schema().fields}
-    return any(now.get(field.field_id) != field.name for field in table.schemas()[written.schema_id].fields)
-
-
 def plan_pending(table: Table, cut: int, today: Mapping[str, str | None], properties: Mapping[str, str]) -> Table:
     """Write into the table's property which changes publishing a cut makes to the schema, and return the table.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyiceberg.table import Table
 
 from tidemark.lake.branches import cut_tags, head, put_back, remove_tags, was_rebuilt
+from tidemark.lake.earlier_schemas import has_other_names, schema_with
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import cut_tag, is_feed, is_history, is_whole
-from tidemark.lake.pending_schema import has_other_names
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
@@ -74,7 +74,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
         if snapshot is None:
             lake.catalog.drop_table(table.name())
         elif not is_feed(table.name()[-1]):
-            put_back(table.refresh(), snapshot)
+            put_back(table.refresh(), snapshot, schema_with(table, snapshot))
     ledger.forget(TableRow, above("cut", cut))
     for kind in (ReconciliationRow, CheckRow):  # what was found of later rows says nothing of these
         ledger.forget(kind, above("cut", cut))

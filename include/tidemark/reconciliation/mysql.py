@@ -74,13 +74,13 @@ class MySQL(Database):
             file, offset = self._log()
             is_copy = self._is_copy()
         if file is None:
-            return Place(at=at, text=None, is_copy=bool(is_copy))
+            return Place(at=at, text=None, is_copy=is_copy)
         number = log_number(file)
-        sequence = (number, offset) if number is not None and is_copy is False else ()
-        return Place(at=at, text=f"{file}:{offset}", sequence=sequence, is_copy=bool(is_copy))
+        sequence = (number, offset) if number is not None and not is_copy else ()
+        return Place(at=at, text=f"{file}:{offset}", sequence=sequence, is_copy=is_copy)
 
-    def _is_copy(self) -> bool | None:
-        """Return whether the server copies another one, whose log events name the places of; None if it does not tell.
+    def _is_copy(self) -> bool:
+        """Return whether the server may copy another one, the places of whose log are in events.
 
         A replica does not say up to which time of the other one it has all.
         """
@@ -89,7 +89,7 @@ class MySQL(Database):
                 return bool(self._all(statement))
             except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):
                 continue
-        return None
+        return True
 
     def _log(self) -> tuple[str | None, int]:
         """Return the file and the offset of the binary log; None if there is none, or the user may not know."""
