@@ -104,7 +104,7 @@ def test_nothing_stays_of_what_a_run_kept(
     deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
     run_all(made)
     assert kept
-    wait_until(lambda: _swept(spark) <= others, servers=[], seconds=60, what="freeing what compact kept")
+    wait_until(lambda: _swept(spark) <= others, servers=[], seconds=300, what="freeing what compact kept")
 
 
 def _swept(spark: SparkSession) -> set[int]:
