@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 
 from pyiceberg.table import Table
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -164,14 +165,13 @@ def build(run: Run, plan: Plan, beside: Emptied, build_candidate: Callable[[Prep
     if not plan.found.eras:
         return build_candidate(prepare(run, plan))
     built: list[Built] = []
-    let_go, earlier = 0, plan
-    for place, phase in enumerate(_phases(run, plan)):
+    phases, let_go = _phases(run, plan), 0
+    for place, phase in enumerate(phases):
         if place:
-            let_go += _let_go(run, phase, earlier) if plan.soft else 0
+            let_go += _let_go(run, phase, phases[place - 1]) if plan.soft else 0
             beside.go_on(run.cut.branch, without=plan.state)
             _refuse_unknown(run, phase, plan.found.eras[place - 1])
         built.append(build_candidate(prepare(run, phase)))
-        earlier = phase
     return replace(
         built[-1],
         counts=sum((each.counts for each in built), NO_EVENTS),
@@ -210,12 +210,16 @@ def _let_go(run: Run, phase: Plan, earlier: Plan) -> int:
     key = [F.col(quoted(name)) for name in phase.key]
     own = [F.col(quoted(name)) for name in earlier.key]  # a TRUNCATE marks many rows at one position
     newest = Window.partitionBy(*key).orderBy(F.col(DELETED), F.desc(POSITION), *own)
-    first = (F.row_number().over(newest) == 1) & reduce(and_, [column.isNotNull() for column in key])
-    stored = run.read(phase.rows, run.cut.branch).withColumn("first", first)
-    gone = checkpointed(stored.where(F.col(DELETED) & ~F.col("first")).select(*frames.key_columns(earlier)))
+    goes = F.col(DELETED) & (_has_null(key) | (F.row_number().over(newest) > 1))
+    rows = run.read(phase.rows, run.cut.branch).select(*frames.key_columns(earlier), goes.alias("goes"))
+    gone = checkpointed(rows.where("goes").drop("goes"))
     if count := gone.count():
         remove(gone, earlier, run.lake.spark_name(phase.rows, run.cut.branch), key_bounds.ANY)
     return count
+
+
+def _has_null(key: Sequence[Expression]) -> Expression:
+    return reduce(or_, [column.isNull() for column in key])
 
 
 def _refuse_unknown(run: Run, phase: Plan, before: KeyEra) -> None:
@@ -225,9 +229,8 @@ def _refuse_unknown(run: Run, phase: Plan, before: KeyEra) -> None:
     settled = max((each.position for each in phase.found.history.emptyings), default="")
     stored = run.read(phase.rows, run.cut.branch).where(F.col(POSITION) >= settled)
     columns = [F.col(quoted(name)) for name in phase.key]
-    null = reduce(or_, [column.isNull() for column in columns])
     by_key = stored.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(
-        F.count("*").alias("rows"), F.max(null).alias("null")
+        F.count("*").alias("rows"), F.max(_has_null(columns)).alias("null")
     )
     counted = by_key.agg(
         F.sum(F.when(F.col("null"), F.col("rows"))), F.sum(F.when(~F.col("null") & (F.col("rows") > 1), F.col("rows")))
