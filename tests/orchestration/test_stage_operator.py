@@ -49,7 +49,6 @@ TRY = """\
 import airflow.sdk
 from airflow.sdk.exceptions import AirflowRescheduleException
 from tidemark.orchestration import stage_operator
-from tidemark.orchestration.dags import build_dag
 stage_operator.BUSY_PATIENCE = 0.1
 try:
     stage_operator.StageOperator(stage="land", source="erp").execute({"params": {}})

@@ -96,7 +96,7 @@ def test_broken_keys_and_counts_are_found(landing: Path, lake: Lake) -> None:
     table.append(table.scan().to_arrow())
     _move_tag(lake, head(table.refresh()))
     report = run_stage("quality", _source(landing), None, None, cut=1)
-    put_back(table.refresh(), sound)
+    put_back(table.refresh(), sound, table.schema())
     _move_tag(lake, sound)
     assert [problem.split(" (table)")[0] for problem in report.problems] == [
         "judged.quiet: duplicate keys",

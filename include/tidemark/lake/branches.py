@@ -156,7 +156,7 @@ def remove_tags(table: Table, names: Sequence[str]) -> None:
                 refs.remove_tag(name)
 
 
-def put_back(table: Table, snapshot_id: int, earlier: Schema | None = None) -> None:
+def put_back(table: Table, snapshot_id: int, earlier: Schema) -> None:
     """Set ``main`` to a snapshot that is still kept.
 
     Args:
@@ -169,7 +169,7 @@ def put_back(table: Table, snapshot_id: int, earlier: Schema | None = None) -> N
         schema = published(table.properties).get("schema", table.metadata.current_schema_id)
         updates = list[TableUpdate]()
         ids = {field.field_id for field in table.schema().fields}
-        if earlier is not None and not {field.field_id for field in earlier.fields} <= ids:
+        if not {field.field_id for field in earlier.fields} <= ids:
             schema = earlier.schema_id
             updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": schema}))
         updates += [noted(snapshot_id, schema), to(MAIN_BRANCH, snapshot_id)]

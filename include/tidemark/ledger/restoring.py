@@ -35,7 +35,7 @@ def _is_to_be_rebuilt(table: Table, snapshot: int) -> bool:
     After a rename or drop, the table keeps the names of today, and compact would make the change a second time: a
     column that was given the name of a dropped one would go too.
     """
-    return was_rebuilt(table, snapshot) or (not is_feed(table.name()[-1]) and has_other_names(table, snapshot))
+    return was_rebuilt(table, snapshot) or has_other_names(table, snapshot)
 
 
 def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
