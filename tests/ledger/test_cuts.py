@@ -12,6 +12,7 @@ from support.hand_built import SCHEMA, TABLES, Source
 from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
+from tidemark.lake import foreign
 from tidemark.lake.branches import BRINGS, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -127,6 +128,50 @@ def test_a_candidate_that_somebody_wrote_to_is_not_published(shop: Source) -> No
         cuts.publish(shop.lake, shop.ledger, cut)
     assert shop.rows("one") == shop.rows("two") == [1]
     assert cuts.next_number(shop.lake, shop.ledger) == 3
+
+
+@pytest.mark.parametrize("where", ["the_table", "its_state"])
+@pytest.mark.parametrize("begun", [False, True], ids=["not_begun", "begun"])
+def test_a_column_that_another_writer_renames_before_publish_is_no_part_of_the_cut(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, where: str, *, begun: bool
+) -> None:
+    """The next compact finds it, as it finds one from before: publishing did not note it as Tidemark's own."""
+    shop.publish(1)
+    cut = shop.build(2)
+    if begun:
+        with monkeypatch.context() as patched:
+            die_at(patched, "tidemark.ledger.cuts.fast_forward", 3)
+            with pytest.raises(SystemExit):
+                cuts.publish(shop.lake, shop.ledger, cut)
+    target, state = moved_together(shop.target("two"))
+    table = shop.lake.load(target if where == "the_table" else state)
+    with table.update_schema() as change:
+        change.rename_column("id", "number")
+    if begun:
+        cuts.finish(shop.lake, shop.ledger)
+        assert shop.rows("one") == [1, 2]
+    else:
+        with pytest.raises(PublishConflictError, match=r"column 'id' is called 'number': run compact again"):
+            cuts.publish(shop.lake, shop.ledger, cut)
+        assert shop.rows("one") == [1]
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == cuts.REPLACED
+    assert "column 'id' is called 'number'" in (foreign.changes(table.refresh()) or "")
+
+
+def test_a_rebuilt_candidate_undoes_what_another_writer_did_to_the_columns(shop: Source) -> None:
+    """It brings its schema along."""
+    shop.publish(1)
+    table, cut = shop.lake.load(shop.target("one")), shop.build(2)
+    schema = table.schema().schema_id
+    with table.update_schema() as change:
+        change.rename_column("id", "number")
+    table.refresh().append(
+        pa.table({"number": [9]}, pa.schema([("number", pa.int64())])),
+        snapshot_properties={BRINGS: "{}"},
+        branch=candidate_branch(2),
+    )
+    cuts.publish(shop.lake, shop.ledger, cut)
+    assert table.refresh().schema().schema_id == table.current_snapshot().schema_id != schema
 
 
 def test_a_candidate_that_goes_between_two_tables_is_a_conflict(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,14 @@ change log: the next cut would be merged into a table that is not what its event
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from tidemark.errors import ConfigurationError
-from tidemark.lake.branches import MARKER, ancestry, marker
+from tidemark.lake.branches import MARKER, ancestry, brought_schema, head, marker
+from tidemark.lake.names import candidate_branch
 from tidemark.lake.properties import published
 
 _WRITABLE_VERSION = 2
@@ -29,6 +30,22 @@ def changes(table: Table) -> str | None:
         return problem
     recorded = published(table.properties)
     found = [*row_changes(table, recorded["snapshot"]), *_columns(table, recorded["schema"])] if recorded else []
+    return _sentence(table, found)
+
+
+def renamed_since_built(table: Table, cut: int) -> str | None:
+    """Return which columns another writer renamed or dropped since a cut's candidate was built; None for none.
+
+    Publishing notes the schema that it leaves, so nobody would notice it afterwards. A candidate that was rebuilt
+    brings a schema of its own.
+    """
+    branch, recorded = candidate_branch(cut), published(table.properties)
+    if branch not in table.refs() or not recorded or brought_schema(table, head(table, branch)) is not None:
+        return None
+    return _sentence(table, [*_columns(table, recorded["schema"])])
+
+
+def _sentence(table: Table, found: Sequence[str]) -> str | None:
     return f"another writer changed {'.'.join(table.name())}: {'; '.join(found)}" if found else None
 
 

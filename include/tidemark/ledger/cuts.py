@@ -14,7 +14,7 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import branches, pending_schema
+from tidemark.lake import branches, foreign, pending_schema
 from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, head, properties_at, remove_tags
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -29,7 +29,7 @@ CANDIDATE = "candidate"
 FAILED = "failed"
 
 AWAITING_APPROVAL = "held"
-"""Every check passed but the limit of deletes: a person may approve it."""
+"""Only checks failed that a person may overrule: a person may approve it."""
 
 CHECKED = "checked"
 PUBLISHING = "publishing"
@@ -145,8 +145,8 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """Move ``main`` of every table of the cut to its candidate, tag it, and mark the cut published.
 
     Raises:
-        PublishConflictError: a candidate is gone, or another writer changed it, and no table was moved for it; or a
-            ``main`` moved since its candidate was built.
+        PublishConflictError: a candidate is gone, or another writer changed it or its table, and no table was moved for
+            it; or a ``main`` moved since its candidate was built.
     """
     rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
@@ -155,6 +155,9 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
         tables |= _required(lake, row.identifier, cut.cut)
     _require_judged(ledger, cut, built, tables)
     _require_candidates(ledger, cut, tables.values())
+    if reasons := [reason for table in tables.values() if (reason := foreign.renamed_since_built(table, cut.cut))]:
+        set_state(ledger, cut, REPLACED)
+        raise PublishConflictError(f"{'. '.join(reasons)}: run compact again")
     cut = set_state(ledger, cut, PUBLISHING)
     try:
         for row in built:
@@ -275,6 +278,8 @@ def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, T
         # Without the branch, it was moved before a crash: the commit that moves it drops the branch. Or it is a history
         # or a feed that the source file no longer asks for, which stays as it is, without the tag.
         if table is not None and branch in table.refs():
+            if reason := foreign.renamed_since_built(table, cut):
+                raise PublishConflictError(f"{reason}: run compact again")
             fast_forward(table, branch, name, pending_schema.changes(table, cut))
 
 
