@@ -21,6 +21,9 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
 from tidemark.pipeline import run_stage
+from tidemark.queries import differences as compared
+from tidemark.queries.as_of import AsOf
+from tidemark.queries.sql import query
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -124,6 +127,27 @@ def test_the_command_prints_what_was_found(landing: Path, tmp_path: Path, monkey
     entries = [json.loads(line) for line in done.stdout.splitlines()]
     assert [*differences(entries[0], QualityAnswer)] == []
     assert [(entry["table"], entry["failed"]) for entry in entries] == [("judged.it ems", 1), ("judged.quiet", 0)]
+
+
+def test_a_cut_is_judged_under_the_names_that_it_published(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
+    """The type of ``note`` is known from the second cut on, which writes it under a name of its own before publish."""
+    check = {"type": "expect_column_values_to_not_be_null", "column": "note"}
+    fields = {"source": "judged_names", "format": "debezium_json", "landing": str(tmp_path / "*")}
+    source = Source.model_validate({**fields, "tables": {"shop.late": {"key": ["id"]}}})
+    late = Table("late")
+    deliver(tmp_path, "1", [message(late.insert(1, 1, "a", None))])
+    run_all(source)
+    deliver(tmp_path, "2", [message(late.insert(2, 2, "a", "b"))])
+    for stage in ("land", "normalize", "compact", "check"):
+        run_stage(stage, source)
+    changed = {"judged_names.late": {"added": 1, "removed": 0, "changed": 0}}
+    assert compared.differences(lake, "judged_names") == changed
+    run_stage("publish", source)
+    rows = query(lake, "SELECT id, note FROM judged_names.late ORDER BY id", AsOf(cuts=("2",))).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, None), (2, "b")]
+    asked = Source.model_validate({**fields, "tables": {"shop.late": {"key": ["id"], "checks": [check]}}})
+    (problem,) = run_stage("quality", asked, None, None, cut=2).problems
+    assert "not_be_null (note) failed: 1 of 2 unexpected" in problem
 
 
 def test_a_source_without_cuts_has_nothing_to_judge(lake: Lake, spark: SparkSession) -> None:

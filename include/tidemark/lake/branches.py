@@ -30,7 +30,7 @@ from pyiceberg.table.update import (
 from tidemark.errors import PublishConflictError
 from tidemark.lake import metadata_files
 from tidemark.lake.names import tagged_cut
-from tidemark.lake.properties import REBUILT_PROPERTY, noted, published
+from tidemark.lake.properties import REBUILT_PROPERTY, noted, noted_names, published
 
 MARKER = "tidemark."
 """Prefix of the entries that Tidemark writes into snapshot summaries, in the commit that holds the data."""
@@ -207,6 +207,8 @@ def fast_forward(table: Table, branch: str, tag: str | None = None, changes: Seq
     schemas = [each.schema_id for each in updates if isinstance(each, SetCurrentSchemaUpdate)]
     if updates or target != base:
         updates += [noted(target, *(schemas or [current])), to(MAIN_BRANCH, target)]
+    if changes and schemas:
+        updates.append(noted_names(table, target, *schemas))
     if tag is not None:
         updates.append(to(tag, target, SnapshotRefType.TAG))
     _commit(

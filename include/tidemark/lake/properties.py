@@ -132,6 +132,23 @@ def noted(snapshot_id: int, schema_id: int) -> SetPropertiesUpdate:
     return SetPropertiesUpdate(updates={PUBLISHED_PROPERTY: text})
 
 
+SHOWN_PROPERTY = "tidemark.shown"
+"""JSON: the schema that a snapshot was published with, if it was written under other names; by snapshot id."""
+
+
+def shown(properties: Mapping[str, str]) -> dict[int, int]:
+    """Return the ids of snapshots that were published with other names than they were written under, and of schemas."""
+    recorded: dict[str, int] = json.loads(properties.get(SHOWN_PROPERTY, "{}"))
+    return {int(snapshot): schema for snapshot, schema in recorded.items()}
+
+
+def noted_names(table: Table, snapshot_id: int, schema_id: int) -> SetPropertiesUpdate:
+    """Return the change of a table that notes the schema of ``shown``, for the commit that moves ``main``."""
+    kept = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    known = {snapshot: schema for snapshot, schema in shown(table.properties).items() if snapshot in kept}
+    return SetPropertiesUpdate(updates={SHOWN_PROPERTY: json.dumps(known | {snapshot_id: schema_id})})
+
+
 REBUILT_PROPERTY = "tidemark.rebuilt"
 """Sequence number of the snapshot that the table's last rebuild published: it outlives the snapshots and the tags."""
 

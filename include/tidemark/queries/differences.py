@@ -12,11 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.lake.branches import properties_at
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
+from tidemark.lake.pending_schema import pending
 from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import Snapshots
+from tidemark.ledger.rows import TableRow
 from tidemark.spark.session import open_session
+from tidemark.tables import epochs
 from tidemark.tables.schemas import key_of
 from tidemark.text import quoted
 from tidemark.values.image_reader import field
@@ -36,19 +38,28 @@ def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
         return {}
     session = open_session()
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
-    return {str(row.identifier): _difference(session, lake, row.identifier, row.snapshots) for row in rows}
+    return {str(row.identifier): _difference(session, lake, row) for row in rows}
 
 
-def _difference(session: SparkSession, lake: Lake, identifier: Identifier, snapshots: Snapshots) -> dict[str, int]:
-    table = lake.load(identifier)
-    old, new = (_at(session, lake, identifier, snapshot) for snapshot in snapshots)
-    key = json.loads(properties_at(table, snapshots.candidate).get(KEY_PROPERTY, "[]"))
+def _difference(session: SparkSession, lake: Lake, row: TableRow) -> dict[str, int]:
+    table = lake.load(row.identifier)
+    old, new = (_at(session, lake, row.identifier, snapshot) for snapshot in row.snapshots)
+    # Both sides with the names that the columns will have: a rename alone changes no row.
+    old = epochs.as_published(epochs.as_shown(old, table, row.snapshots.base), table, row.cut)
+    new = epochs.as_published(new, table, row.cut)
+    changes = pending(table, row.cut)
+    named = {
+        field.name: changes.get("names", {}).get(str(field.field_id), field.name) for field in table.schema().fields
+    }
+    key_before = [named[name] for name in key_of(table)]
+    properties = properties_at(table, row.snapshots.candidate) | changes.get("properties", {})
+    key = json.loads(properties.get(KEY_PROPERTY, "[]"))
     names = list(dict.fromkeys([*old.columns, *new.columns]))
     as_text = {name for name in names if _type(old, name) != _type(new, name)}
     old, new = (
         frame.select(*(_cell(frame, name, n, name in as_text) for n, name in enumerate(names))) for frame in (old, new)
     )
-    if not key or key != key_of(table):
+    if not key or key != key_before:
         return {"added": new.exceptAll(old).count(), "removed": old.exceptAll(new).count(), "changed": 0}
     return _by_key(old, new, [names.index(name) for name in key])
 

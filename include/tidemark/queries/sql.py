@@ -21,6 +21,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemark.errors import ConfigurationError
+from tidemark.lake.earlier_schemas import names_with
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.queries import named_tables
@@ -54,7 +55,7 @@ def query(lake: Lake, sql: str, as_of: AsOf = NOW) -> pa.Table:
     for (namespace, name), once in sorted(named.items()):
         identifier, table = found[namespace, name]
         # Streamed: DuckDB takes the batches as it needs them.
-        rows = _changes(lake, identifier) if table is None else _streamed(table, past.get(identifier))
+        rows = _changes(lake, identifier) if table is None else streamed(table, past.get(identifier))
         staged = f"tidemark {namespace}.{name}"
         connection.register(staged, rows)
         view = _quoted(name)
@@ -132,8 +133,15 @@ def _past(lake: Lake, found: Iterable[tuple[Identifier, Table | None]], as_of: A
     return snapshots(lake, tables, as_of)
 
 
-def _streamed(table: Table, snapshot: int | None) -> pa.RecordBatchReader:
-    return table.scan(snapshot_id=snapshot).to_arrow_batch_reader()
+def streamed(table: Table, snapshot: int | None) -> pa.RecordBatchReader:
+    """Return the rows of a table, or of one of its published snapshots with the columns that readers saw then."""
+    if snapshot is None:
+        return table.scan().to_arrow_batch_reader()
+    names = names_with(table, snapshot)
+    reader = table.scan(snapshot_id=snapshot, selected_fields=tuple(names)).to_arrow_batch_reader()
+    schema = pa.schema([reader.schema.field(written).with_name(name) for written, name in names.items()])
+    batches = (pa.RecordBatch.from_arrays([batch.column(each) for each in names], schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _changes(lake: Lake, identifier: Identifier) -> pa.Table:

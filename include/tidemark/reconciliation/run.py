@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.events import TableId
+from tidemark.lake.earlier_schemas import names_with
 from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -206,9 +207,11 @@ class _LakeNow:
     snapshot: int | None
 
     def _types(self) -> dict[str, str]:
-        found = self.table.snapshot_by_id(self.snapshot) if self.snapshot is not None else None
-        schema = self.table.schemas()[found.schema_id] if found and found.schema_id is not None else self.table.schema()
-        return {column.name: str(column.field_type) for column in schema.fields}
+        if self.snapshot is None:
+            return {column.name: str(column.field_type) for column in self.table.schema().fields}
+        written = self.table.scan(snapshot_id=self.snapshot).projection().fields
+        types = {column.name: str(column.field_type) for column in written}
+        return {name: types[column] for column, name in names_with(self.table, self.snapshot).items()}
 
     def columns(self) -> dict[str, str]:
         """Return the columns of the source in it, each with its type."""

@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 from pyiceberg.table import Table
 
+from tidemark.lake.earlier_schemas import names_with
 from tidemark.reconciliation import canonical, statements
 from tidemark.reconciliation.kinds import Kind, Pairs
 from tidemark.tables.schemas import DELETED
@@ -86,18 +87,25 @@ class LakeTable:
     def _named(self, count: int) -> list[tuple[str, Kind]]:
         return [(f"c{place}", pair.kind) for place, pair in enumerate(self.pairs.all[:count])]
 
+    def _written(self, snapshot: int, names: Sequence[str]) -> list[str]:
+        """Return the names that the columns have in the files of a snapshot."""
+        written = {shown: name for name, shown in names_with(self.table, snapshot).items()}
+        return [written[name] for name in names]
+
     def rows(self) -> pa.RecordBatchReader:
         """Return the rows as a stream, with the columns ``c0``, ``c1``, ..."""
         names = [pair.lake for pair in self.pairs.all] + ([DELETED] if self.soft else [])
-        scan = self.table.scan(snapshot_id=self.snapshot, selected_fields=tuple(names))
+        written = names if self.snapshot is None else self._written(self.snapshot, names)
+        scan = self.table.scan(snapshot_id=self.snapshot, selected_fields=tuple(written))
         reader = scan.to_arrow_batch_reader()
-        fields = [_named(place, reader.schema.field(name).type) for place, name in enumerate(names)]
+        fields = [_named(place, reader.schema.field(name).type) for place, name in enumerate(written)]
         schema = pa.schema(fields)
         if self.snapshot is None:
             return pa.RecordBatchReader.from_batches(schema, iter(()))
         batches = (
             pa.RecordBatch.from_arrays(
-                [batch.column(name).cast(field.type) for name, field in zip(names, fields, strict=True)], schema=schema
+                [batch.column(name).cast(field.type) for name, field in zip(written, fields, strict=True)],
+                schema=schema,
             )
             for batch in reader
         )

@@ -22,6 +22,7 @@ from tidemark.quality.verdicts import Subject, Verdict
 from tidemark.sources.model import Source
 from tidemark.spark.session import session_for
 from tidemark.stages import StageReport
+from tidemark.tables import epochs
 from tidemark.tables.schemas import key_of
 
 log = structlog.get_logger(__name__)
@@ -82,7 +83,8 @@ def _shown(session: SparkSession, lake: Lake, source: Source, row: TableRow) -> 
     target = row.identifier
     table = lake.load(target)
     snapshot = cuts.tagged_snapshot(table, row.cut)
-    frame = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name(target))
+    rows = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name(target))
+    frame = epochs.as_shown(rows, table, snapshot)
     return Subject(
         table=str(target),
         frame=frame,

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.ddl.names import ColumnNames
 from tidemark.events import Shape
+from tidemark.lake.earlier_schemas import names_with
 from tidemark.lake.pending_schema import pending
 from tidemark.text import quoted
 from tidemark.values.images import NamesByShape
@@ -51,6 +52,12 @@ def shapes_by_epoch(
                 renamed = ((column.name, names.today(column.name, epoch)) for column in shape.columns)
                 today[name] = {old: new for old, new in renamed if new is not None}
     return found, today
+
+
+def as_shown(frame: DataFrame, table: Table, snapshot: int) -> DataFrame:
+    """Return the rows of a published snapshot with the columns that readers saw; Spark reads them as it wrote them."""
+    names = names_with(table, snapshot)
+    return frame.select(*(F.col(quoted(written)).alias(name) for written, name in names.items()))
 
 
 def as_published(frame: DataFrame, table: Table, cut: int) -> DataFrame:
