@@ -16,7 +16,7 @@ REHEARSED = STAGES[1:3]
 """What a dry run does on copies of the tables, to find out what reprocessing would change."""
 
 REBUILD = ("rebuild", "compact", "check", "publish")
-"""What builds tables again: an asking, then the stages that answer it."""
+"""What builds tables again: a request, then the stages that answer it."""
 
 RETRY = ("normalize", "retry", "compact", "check", "publish")
 """What tries quarantined messages again: after what landed meanwhile."""
