@@ -15,7 +15,9 @@ from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 from tidemark.stages import RETRY
 
-quarantine_app = typer.Typer(help="Messages that could not be read.", no_args_is_help=True)
+quarantine_app = typer.Typer(
+    help="Messages that could not be read, or whose events were set aside.", no_args_is_help=True
+)
 
 Reason = Annotated[str | None, typer.Option(help="Only messages with this reason.")]
 

@@ -84,7 +84,7 @@ def publish(
     end: End = None,
     approve: Annotated[
         int | None,
-        typer.Option(metavar="CUT", help="Number of a cut that awaits approval, because it deletes many rows."),
+        typer.Option(metavar="CUT", help="Number of a cut that awaits approval; `check` says why."),
     ] = None,
 ) -> None:
     """Publish the candidates that passed the checks: all tables of the source in one cut."""

@@ -189,11 +189,11 @@ TABLES = pa.schema(
 erased``.
 
 ``state``: ``candidate``, ``published``, ``stopped`` with its ``reason``, ``unmoved`` (all events are held), or
-``waiting`` (nothing says yet which columns the table has). ``batch`` is the last batch that the snapshot holds.
-``rebuilt`` is the request that was answered, where the table was built again from its whole change log; ``events``
-counts all its events then. ``deleted`` counts the rows that readers of the cut before saw and that went, or were marked
-as deleted, other than by a new key (with ``where``, by a new key too); for a table without a key, or rebuilt, by how
-many rows it shrank. ``committed_at`` is the time of the newest event applied."""
+``waiting`` (nothing says yet which columns the table has, or the source file has to name it). ``batch`` is the last
+batch that the snapshot holds. ``rebuilt`` is the request that was answered, where the table was built again from its
+whole change log; ``events`` counts all its events then. ``deleted`` counts the rows that readers of the cut before saw
+and that went, or were marked as deleted, other than by a new key (with ``where``, by a new key too); for a table
+without a key, or rebuilt, by how many rows it shrank. ``committed_at`` is the time of the newest event applied."""
 
 REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])
 """Requests to build tables again from the whole change log. A request goes once a cut with its table is published."""

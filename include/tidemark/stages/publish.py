@@ -37,7 +37,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
 
     Args:
         source: the source.
-        approve: number of the newest cut, if it is held for its many deletes and shall be published nevertheless.
+        approve: number of the newest cut, if it awaits approval and shall be published nevertheless.
 
     Raises:
         ExpectationError: the cut failed a blocking check, waits for approval, or was not checked yet.
