@@ -85,6 +85,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             halves=found.halves or name in split,
             moved=not moved.isdisjoint(lineages.names_of(name)),
             history=shard_rules.table_history(found) if found.shards else own_history,
+            apart=schema_policies.names_apart(_histories_of(run, name, known), own_history),
             common_path=common_path,
             called=run.source.table_for(name).rename,
             problem=found.problem or (f"{name}: {problem}" if problem else None),
@@ -253,8 +254,13 @@ def _followed(run: Run, name: str, history: SchemaHistory | None) -> SchemaHisto
 def _name_taken(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> str | None:
     """Return why a table stops in which a kept column has the name of a later one."""
     policies = run.source.policies_for(name)
-    histories_of = (known[each].until(run.cut.batch) for each in run.routed.shards_of(name) or [name] if each in known)
-    return next(filter(None, (schema_policies.name_taken(each, policies) for each in histories_of)), None)
+    taken = (schema_policies.name_taken(each, policies) for each in _histories_of(run, name, known))
+    return next(filter(None, taken), None)
+
+
+def _histories_of(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> list[SchemaHistory]:
+    """Return the schema changes of a table or of its shards, followed or not, as far as a cut knows them."""
+    return [known[each].until(run.cut.batch) for each in run.routed.shards_of(name) or [name] if each in known]
 
 
 def _located(run: Run, found: Found, target: Identifier | None) -> Found:

@@ -82,3 +82,25 @@ class ColumnNames:
     def _as_in_ddl(self, normal: str) -> str:
         """Return a name as the newest rename that introduced it writes it."""
         return next(each.new for each in reversed(self.renamings) if each.new and self._normal(each.new) == normal)
+
+
+def earlier(names: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return some names, and every name that pairs of an old and a new name lead back to; case does not matter.
+
+    >>> earlier(["mail"], [("email", "e_mail"), ("E_MAIL", "mail"), ("mail", "post")])
+    ['mail', 'E_MAIL', 'email']
+    """
+    found, pairs = list(names), list(pairs)
+    for known in found:
+        found += (old for old, new in pairs if new.casefold() == known.casefold() and old not in found)
+    return found
+
+
+def connected(names: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return some names, and every name that pairs connect with one of them; the case of letters does not matter.
+
+    >>> connected(["mail"], [("email", "e_mail"), ("E_MAIL", "mail"), ("note", "remark")])
+    ['mail', 'E_MAIL', 'email', 'e_mail']
+    """
+    pairs = list(pairs)
+    return earlier(names, [*pairs, *((new, old) for old, new in pairs)])

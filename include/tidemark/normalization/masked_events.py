@@ -7,7 +7,7 @@ workers import this module, so it imports nothing slow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidemark.ddl.migrations import belongs_to
+from tidemark.ddl.names import connected
 from tidemark.errors import MalformedMessageError, UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Quarantined, SchemaChange, Shape, TableId
 from tidemark.normalization.erased_keys import ErasedEvent
@@ -112,7 +113,7 @@ class Masking:
         if entry is None or not entry.masks:
             return None
         renames = (self.renamed.get(each, ()) for each in (table, copied(table)) if each is not None)
-        called = connected(name, (*entry.renames, *chain.from_iterable(renames)))
+        called = connected([name], (*entry.renames, *chain.from_iterable(renames)))
         return next((mask for pattern, mask in entry.masks if matches(called, [pattern])), None)
 
     def over(self, decode: Recognise) -> Recognise:
@@ -144,18 +145,6 @@ def copied(table: str) -> str | None:
     database, dot, name = table.rpartition(".")
     made_for = belongs_to(name)
     return None if made_for is None else f"{database}{dot}{made_for}"
-
-
-def connected(name: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a name, and every name that is connected with it through pairs; the case of letters does not matter.
-
-    >>> connected("mail", [("email", "e_mail"), ("E_MAIL", "mail"), ("note", "remark")])
-    ['mail', 'E_MAIL', 'email', 'e_mail']
-    """
-    found, ends = [name], [*pairs, *((new, old) for old, new in pairs)]
-    for known in found:
-        found += (other for one, other in ends if one.casefold() == known.casefold() and other not in found)
-    return found
 
 
 class _Masker:

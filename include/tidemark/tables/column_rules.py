@@ -1,7 +1,9 @@
 """Which columns of a table are published, and which are masked, as the source file says (docs/table-options.md).
 
-The source file may use any name that a column ever had: a rename at the source uncovers nothing. The published table
-records what it was built by (``RULES_PROPERTY``), so that a changed source file is noticed, and queries know the masks.
+The source file may use any name that a column ever had: a rename at the source uncovers nothing. The table as a whole
+does not follow a rename of a single shard, or of a column that is kept. The values of one column of the source stand in
+several columns of the table then, which are masked alike, or left out together. The published table records what it was
+built by (``RULES_PROPERTY``), so that a changed source file is noticed, and queries know the masks.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from typing import Any
 import msgspec
 from pyiceberg.table import Table
 
-from tidemark.ddl.names import ColumnNames
+from tidemark.ddl.names import ColumnNames, connected, earlier
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Column
 from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.sources import model
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN, is_folded
+from tidemark.tables.plan import Found
 from tidemark.text import matches
 from tidemark.values.masking import ONE_TO_ONE, Mask, Masks, check_of
 
@@ -33,23 +36,28 @@ class ColumnRules:
     variable: str | None
     """The environment variable that holds the secret of masks."""
     names: ColumnNames
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Old and new names that one column of the source has in the table side by side (``Found.apart``)."""
     own: frozenset[str] = frozenset()
     """Columns that the source file adds, and the column that tells shards apart: they are published as they are."""
 
     @classmethod
-    def of(cls, source: model.Source, table: str, names: ColumnNames) -> ColumnRules:
+    def of(cls, source: model.Source, found: Found, names: ColumnNames) -> ColumnRules:
         """Return the rules of a table, whose columns have had the ``names``."""
-        promised = source.table_for(table)
-        own = frozenset({*promised.add, SHARD_COLUMN} if is_folded(table) else ())
-        return cls(promised=promised, variable=source.mask_secret, names=names, own=own)
+        promised = source.table_for(found.object)
+        own = frozenset({*promised.add, SHARD_COLUMN} if is_folded(found.object) else ())
+        pairs = (*found.apart, *found.called.items()) if found.apart else ()
+        return cls(promised=promised, variable=source.mask_secret, names=names, pairs=pairs, own=own)
 
     def is_published(self, name: str) -> bool:
         """Return whether a column, by today's name, is published."""
         select, exclude = self.promised.select, self.promised.exclude
         if (not exclude and select is None) or name in self.own:
             return True
-        called = self.called(name)
-        return not matches(called, exclude) and (select is None or matches(called, select))
+        if matches(self.called(name), exclude):
+            return False
+        # A selected column stays under later names. An earlier name may be another column's, so it has to be listed.
+        return select is None or matches(earlier(self._followed(name), self.pairs), select)
 
     def mask_of(self, name: str) -> Mask | None:
         """Return the mask of a column, by today's name: the first in the source file that fits."""
@@ -76,7 +84,11 @@ class ColumnRules:
         return Masks({name: mask for name, mask in kinds if mask is not None}, self.variable)
 
     def called(self, name: str) -> list[str]:
-        """Return every name that a column had, and today's: at the source, and as it is published."""
+        """Return every name that a column had or has: at the source, in any shard, and as it is published."""
+        return connected(self._followed(name), self.pairs)
+
+    def _followed(self, name: str) -> list[str]:
+        """Return today's names of a column, and those that it had before renames that the table followed."""
         then = ((each.old, self.names.epoch(each.position)) for each in self.names.renamings)
         return [name, self.names.at_source(name), *(old for old, epoch in then if self.names.today(old, epoch) == name)]
 

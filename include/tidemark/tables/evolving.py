@@ -108,7 +108,7 @@ class Evolving:
 def evolving_of(source: model.Source, found: Found, table: Table | None) -> Evolving:
     """Return what the new columns of a table are derived from."""
     names = names_of(found, table)
-    rules = ColumnRules.of(source, found.object, names)
+    rules = ColumnRules.of(source, found, names)
     before = {
         old: new if new is not None and rules.is_published(new) else None
         for old, new in _names_today(found, names, table).items()

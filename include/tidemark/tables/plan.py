@@ -83,6 +83,9 @@ class Found:
     """Types that were inferred from values, by column. Such columns are read as text and converted strictly."""
     history: SchemaHistory = field(default_factory=SchemaHistory)
     """Every schema change that is known for the table."""
+    apart: tuple[tuple[str, str], ...] = ()
+    """Old and new name, for each rename that the table as a whole does not follow: it is of a single shard, or of a
+    column that is kept. The values of one column of the source stand in several columns of the table then."""
     after: int = 0
     """The batch that the published table stands at."""
     names: NamesByShape = field(default_factory=dict)

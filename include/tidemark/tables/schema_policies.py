@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyiceberg.table import Table
@@ -35,6 +36,17 @@ def followed(history: SchemaHistory, policies: SchemaPolicies) -> SchemaHistory:
         renamings=tuple(each for each in history.renamings if _kind(each.new, policies) is not Gone.KEEP),
         additions=tuple(each for each in history.additions if (retypes if each.retyped else adds)),
     )
+
+
+def names_apart(histories: Iterable[SchemaHistory], followed: SchemaHistory) -> tuple[tuple[str, str], ...]:
+    """Return the old and the new name of each column that a rename names which a table does not follow.
+
+    Args:
+        histories: of the tables that its rows come from, with all changes.
+        followed: what the table as a whole follows.
+    """
+    renamings = (each for history in histories for each in history.renamings if each not in followed.renamings)
+    return tuple(dict.fromkeys((each.old, each.new) for each in renamings if each.new is not None))
 
 
 def name_taken(history: SchemaHistory, policies: SchemaPolicies) -> str | None:
