@@ -10,7 +10,7 @@ from pyiceberg.table import Table as IcebergTable
 
 from support.plans import SOURCE, found, published, renamed, shape, source
 from tidemark.ddl.history import SchemaHistory
-from tidemark.errors import RebuildNeededError
+from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import TableId
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import RULES_PROPERTY
@@ -130,3 +130,49 @@ def test_names_that_are_used_again_are_in_doubt_where_a_rename_is_not_followed()
     for name, masked in (("email", {"email", "old_email"}), ("old_email", {"old_email"})):
         made = plan(source({"mask": {name: "redact"}}), found(row, history=history, apart=()), None)
         assert made.masks.kinds.keys() == masked
+
+
+EXPRESSIONS: list[tuple[dict[str, Any], str]] = [
+    ({"where": "email <> 'x'"}, "where: at character 1: 'email' is called 'contact' in other rows, by a rename"),
+    ({"where": "contact <> 'x'"}, r"'contact' is called 'email' in other rows.*as in coalesce\(contact, email\)"),
+    ({"derive": {"loud": "upper(email)"}}, "derive.loud: at character 7: 'email' is called 'contact' in other rows"),
+]
+
+
+@pytest.mark.parametrize(("entry", "reason"), EXPRESSIONS)
+def test_an_expression_that_sees_a_part_of_a_column_stops_the_table(entry: dict[str, Any], reason: str) -> None:
+    """It would be null in all other rows, which would silently leave the table."""
+    with pytest.raises(IncompatibleSchemaError, match=reason):
+        plan(*_sharded(entry, ("email", "contact")), None)
+    kept = source({**entry, **KEPT})
+    with pytest.raises(IncompatibleSchemaError, match=reason):
+        plan(kept, _kept(kept, ("email", "contact")), None)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"where": "coalesce(contact, email) <> 'x'"},
+        {"where": "email <> 'x'", "rename": {"email": "mail"}},
+        {"where": "id > 1", "derive": {"both": "coalesce(email, contact)"}},
+    ],
+)
+def test_an_expression_may_name_all_parts_of_a_column(entry: dict[str, Any]) -> None:
+    """Or its one published name, or other columns."""
+    made = plan(*_sharded(entry, ("email", "contact")), None)
+    assert made.where is not None or made.derived
+
+
+def _not_in(*columns: str) -> dict[str, Any]:
+    kind = "expect_column_values_to_not_be_in_set"
+    return {"checks": [{"type": kind, "column": name, "value_set": ["x"], "on_fail": "quarantine"} for name in columns]}
+
+
+def test_a_check_that_judges_a_part_of_a_column_stops_the_table() -> None:
+    """Rows of the other shards would pass it, as they have null there."""
+    for name, other in (("email", "contact"), ("contact", "email")):
+        with pytest.raises(IncompatibleSchemaError, match=f"'{name}' is called '{other}' in other rows, by a rename"):
+            plan(*_sharded(_not_in(name), ("email", "contact")), None)
+    assert len(plan(*_sharded(_not_in("email", "contact"), ("email", "contact")), None).row_checks) == 2
+    assert plan(*_sharded({**_not_in("mail"), "rename": {"email": "mail"}}, ("email", "contact")), None).row_checks
+    assert plan(*_sharded(_not_in("email")), None).row_checks

@@ -87,6 +87,13 @@ class ColumnRules:
         """Return every name that a column had or has: at the source, in any shard, and as it is published."""
         return connected(self._followed(name), self.pairs)
 
+    def elsewhere(self, name: str, columns: Iterable[str]) -> list[str]:
+        """Return which other columns of the table have values of the same column of the source."""
+        if not self.pairs or name in self.own:
+            return []
+        same = {each.casefold() for each in connected([name, self.names.at_source(name)], self.pairs)}
+        return [each for each in columns if each != name and each not in self.own and each.casefold() in same]
+
     def _followed(self, name: str) -> list[str]:
         """Return today's names of a column, and those that it had before renames that the table followed."""
         then = ((each.old, self.names.epoch(each.position)) for each in self.names.renamings)

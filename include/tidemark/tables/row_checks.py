@@ -8,7 +8,7 @@ that today's rules make of all of its events.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
@@ -81,6 +81,28 @@ def in_effect(
             )
         found.append(rule)
     return tuple(found)
+
+
+def refuse_parts(table: str, checks: Sequence[RowCheck], elsewhere: Callable[[str], Sequence[str]]) -> None:
+    """Refuse to judge only some of the columns in which the values of one column of the source stand.
+
+    Args:
+        table: as the source names it.
+        checks: the rules in effect.
+        elsewhere: gives the other columns of the table with values of the same column.
+
+    Raises:
+        IncompatibleSchemaError: the rule that is written for one of them is not written for another.
+    """
+    judged = {(check.type, name) for check in checks for name in check.columns}
+    for check in checks:
+        for name in check.columns:
+            if others := [each for each in elsewhere(name) if (check.type, each) not in judged]:
+                raise IncompatibleSchemaError(
+                    f"{table}: {check} keeps rows back, and {name!r} is called {' or '.join(map(repr, others))} in "
+                    "other rows, by a rename that the table as a whole does not follow. Write the check for all of "
+                    "them, or publish them as one column"
+                )
 
 
 def refuse_unfit(table: str, promised: model.Table, key: Sequence[str], *, whole: bool) -> None:

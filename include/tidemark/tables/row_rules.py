@@ -66,7 +66,9 @@ def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableCo
     terms: dict[tuple[str, ...], Term] = {}
     for place, expression in promised.expressions():
         try:
-            terms[place] = _finished(place, typed(_of_today(expression, evolving, types), types))
+            term = _of_today(expression, evolving, types)
+            _refuse_parts(term, evolving.rules, types)
+            terms[place] = _finished(place, typed(term, types))
         except ExpressionError as error:
             raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}") from None
     rules = RowRules(terms.get(("where",)), {name: terms["derive", name] for name in promised.derive})
@@ -128,6 +130,18 @@ def _name_today(term: Term, rules: ColumnRules, columns: Collection[str]) -> str
     if named and rules.mask_of(named[0]) is not None:
         raise wrong_at(f"'{name}' is masked, so the expression would see the mask.", term.place)
     return named[0] if named else None
+
+
+def _refuse_parts(term: Term, rules: ColumnRules, columns: Collection[str]) -> None:
+    """Refuse an expression that names some of the columns in which the values of one column of the source stand."""
+    named = {column.text or "": column for column in term.columns()}
+    for name, column in named.items():
+        if others := [each for each in rules.elsewhere(name, columns) if each not in named]:
+            raise wrong_at(
+                f"'{name}' is called {' or '.join(map(repr, others))} in other rows, by a rename that the table as a "
+                f"whole does not follow. Name all of them, as in coalesce({', '.join([name, *others])})",
+                column.place,
+            )
 
 
 def _refuse_types(found: Found, rules: RowRules) -> None:
