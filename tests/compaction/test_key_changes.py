@@ -68,11 +68,13 @@ def _widened(t: Keyed) -> list[Message]:
         t.put(3, {"id": 3}, id=3, a="x"),
         t.change(4, {"id": 3}, id=3, a="y"),
         t.delete(5, {"id": 2}),
+        t.put(6, {"id": 4}, id=4, a="x", n=None),
+        t.ddl(7, "ADD COLUMN IF NOT EXISTS n int DEFAULT 7"),  # the table has it: no row changes
         t.ddl(9, "ADD COLUMN r varchar(9) NOT NULL DEFAULT 'eu', DROP PRIMARY KEY, ADD PRIMARY KEY (id, r)"),
-        t.put(11, {"id": 1, "r": "us"}, id=1, a="z", r="us"),
-        t.change(12, {"id": 3, "r": "eu"}, id=3, a="w", r="eu"),
+        t.put(11, {"id": 1, "r": "us"}, id=1, a="z", n=1, r="us"),
+        t.change(12, {"id": 3, "r": "eu"}, id=3, a="w", n=1, r="eu"),
         t.delete(13, {"id": 1, "r": "eu"}),
-        t.put(14, {"id": 2, "r": "eu"}, id=2, a="new", r="eu"),
+        t.put(14, {"id": 2, "r": "eu"}, id=2, a="new", n=1, r="eu"),
     ]
 
 
@@ -113,7 +115,7 @@ def _gained(t: Keyed) -> list[Message]:
 
 
 CASES = [
-    Case("widened", _widened, [(1, "z", "us"), (2, "new", "eu"), (3, "w", "eu")]),
+    Case("widened", _widened, [(1, "z", 1, "us"), (2, "new", 1, "eu"), (3, "w", 1, "eu"), (4, "x", None, "eu")]),
     Case("other", _other_column, [(1, "d"), (7, "b"), (9, "c")]),
     Case("narrowed", _narrowed, [(1, "us", "y"), (2, "as", "z"), (3, "as", "z")]),
     Case("gained", _gained, [(1, "z"), (2, "y"), (3, "z")]),
@@ -200,7 +202,7 @@ def test_feeds_lead_to_the_rows(cases: list[dict[str, StageReport]], lake: Lake)
 
 
 LIVES = {
-    "widened": {"id=1 r=us": 1, "id=2 r=eu": 3, "id=3 r=eu": 3, "id=1 r=eu": 2},
+    "widened": {"id=1 r=us": 1, "id=2 r=eu": 3, "id=3 r=eu": 3, "id=1 r=eu": 2, "id=4 r=eu": 1},
     "other": {"u=d": 1, "u=b": 3, "u=c": 2, "u=A": 3},
     "narrowed": {"id=1": 1, "id=2": 2, "id=3": 1},
     "gained": {"id=1": 4, "id=2": 2, "id=3": 1},

@@ -199,6 +199,13 @@ def test_a_constant_that_published_rows_got_already_is_not_new(lake: Lake) -> No
     assert (made.defaults, made.new_defaults()) == ({"n": Default("5", 1, Fill("5"))}, [])
 
 
+def test_no_constant_is_new_where_all_events_are_folded() -> None:
+    """Each event gets it as it is read. A null of a row that an earlier key left came with its event, and stays."""
+    history = SchemaHistory(additions=(Addition("50", 2, "n", "int", Fill("5"), retyped=False),))
+    made = plan(source(), found(shape(id="long", n="int"), history=history), None)
+    assert (made.defaults, made.new_defaults()) == ({"n": Default("50", 2, Fill("5"))}, [])
+
+
 def test_only_a_bag_pairs_the_images_of_an_update() -> None:
     """With a key the two images need no partner; without one the removed row is the old image's."""
     tuples = {"format": "datahub_tuple"}

@@ -193,7 +193,13 @@ class Plan:
         return next((old for old, new in self.today.items() if new == name), name)
 
     def new_defaults(self) -> list[tuple[TableColumn, Default]]:
-        """Return the columns outside the key that this cut's statements added, and the constants of stored rows."""
+        """Return the columns outside the key that this cut's statements added, and the constants of stored rows.
+
+        None where all events are folded: each got the constant as it was read. A null in a row that an earlier key left
+        came with its event.
+        """
+        if not self.found.after:
+            return []
         outside = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
         return [(column, default) for column, default in outside if default and self.found.after < default.batch]
 
