@@ -9,6 +9,8 @@ import pytest
 
 from support.options import SECRET_VARIABLE, the_secret
 from support.plans import found, published, renamed, shape, source
+from tidemark.ddl.history import SchemaHistory
+from tidemark.ddl.names import Renaming
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import RULES_PROPERTY, keeps_whole
@@ -103,6 +105,85 @@ def test_other_expressions_need_the_whole_log(lake: Lake) -> None:
         with pytest.raises(RebuildNeededError, match=r"now$"):
             plan(source(other), found(ROW, table=table), table)
         assert plan(source(other), found(ROW, table=table), table, anew=True).keeps_whole == bool(other)
+
+
+_DROPPED_AND_ADDED = renamed(("20", "status", None))
+_SWAPPED = SchemaHistory((Renaming("20", 2, "status", "note"), Renaming("20", 2, "note", "status")))
+
+
+@pytest.mark.parametrize(
+    ("stored", "history", "goes_on"),
+    [
+        ("status", _DROPPED_AND_ADDED, False),
+        ("status", renamed(("20", "status", "old_status")), False),
+        ("old_status", renamed(("20", "status", "old_status"), batch=1), False),
+        ("status", _SWAPPED, False),
+        ("status", renamed(("20", "note", "remark")), True),
+        ("status", renamed(("5", "status", None), batch=1), True),
+        ("status", renamed(("5", "status", "old_status"), batch=1), True),
+    ],
+    ids=["dropped", "renamed", "renamed_before", "swapped", "another", "dropped_long_ago", "renamed_long_ago"],
+)
+def test_a_name_that_another_column_gets_needs_the_whole_log(
+    lake: Lake, stored: str, history: SchemaHistory, *, goes_on: bool
+) -> None:
+    """The rows were judged by the column that had the name, and files do not change where a column gets another one."""
+    entry = {"where": "status = 'open'", "derive": {"loud": "upper(status)"}}
+    table = published(lake, {"id": "long", stored: "string", "note": "string"}, (1, "open", "x"), (2, "closed", "y"))
+    shown = published(lake, {"id": "long", stored: "string", "note": "string", "loud": "string"}, (1, "open", "x", "X"))
+    for each in (table, shown):
+        with each.transaction() as transaction:
+            transaction.set_properties({RULES_PROPERTY: json.dumps(entry)})
+    row = shape(id="long", status="string", note="string")
+    known = found(row, table=table, shown=shown, history=history)
+    if goes_on:
+        made = plan(source(entry), known, table)
+    else:
+        with pytest.raises(RebuildNeededError, match="'status', which was the name of another column"):
+            plan(source(entry), known, table)
+        made = plan(source(entry), known, table, anew=True)
+    assert made.where is not None
+    assert [column.text for column in made.where.columns()] == ["status"]
+
+
+def test_a_column_without_values_so_far_is_no_other_column(lake: Lake) -> None:
+    """It got the name when the table was built, and neither waits for its type nor gets it by another rebuild."""
+    entry = {"where": "status is null"}
+    stored = {"id": "long", "old_status": "string", "status": "string"}
+    table = published(lake, stored, (1, "open", None), void=["status"])
+    with table.transaction() as transaction:
+        transaction.set_properties({RULES_PROPERTY: json.dumps(entry)})
+    history = renamed(("5", "status", "old_status"), batch=1)
+    for kind in (None, "int"):
+        row = shape(id="long", old_status="string", status=kind)
+        assert plan(source(entry), found(row, table=table, shown=table, history=history), table).keeps_whole
+
+
+def test_a_column_that_an_expression_names_may_be_renamed(lake: Lake) -> None:
+    """It is the same column: in the cut of the rename, and in later ones."""
+    entry = {"where": "status = 'open'"}
+    for stored, batch in (("status", 2), ("called", 1)):
+        table = published(lake, {"id": "long", stored: "string"}, (1, "open"))
+        with table.transaction() as transaction:
+            transaction.set_properties({RULES_PROPERTY: json.dumps(entry)})
+        history = renamed(("20", "status", "called"), batch=batch)
+        known = found(shape(id="long", called="string"), table=table, shown=table, history=history)
+        made = plan(source(entry), known, table)
+        assert made.where is not None
+        assert [column.text for column in made.where.columns()] == ["called"]
+
+
+def test_a_column_that_comes_takes_the_place_of_nothing_but_null(lake: Lake) -> None:
+    """A new column is null in the rows that are there, as it was; one that gets the name has values."""
+    entry = {"where": "late is null", "columns": {"late": "string"}}
+    table = published(lake, {"id": "long", "note": "string"}, (1, "x"))
+    with table.transaction() as transaction:
+        transaction.set_properties({RULES_PROPERTY: json.dumps({"where": "late is null"})})
+    new = found(shape(id="long", note="string", late="string"), table=table, shown=table)
+    assert plan(source(entry), new, table).keeps_whole
+    history = renamed(("20", "note", "late"))
+    with pytest.raises(RebuildNeededError, match="'late', which was the name of another column, or of none"):
+        plan(source(entry), found(shape(id="long", late="string"), table=table, shown=table, history=history), table)
 
 
 def test_a_derived_type_that_old_values_cannot_have_needs_the_whole_log(lake: Lake) -> None:

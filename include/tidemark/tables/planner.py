@@ -61,8 +61,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     key, masks = keys.planned(evolving, promised, table, list(stored_as)), evolving.rules.masks(stored_as)
     _refuse_columns(source, evolving, key, masks)
     _refuse_kept(source.source, found, promised, table, key)
-    checks = _row_checks(evolving, promised, table, key, evolved)
     defaults = _defaults(evolving, table, key, columns)
+    checks = _row_checks(evolving, promised, table, key, evolved, defaults)
     rules = row_rules.planned(evolving, promised, columns, goes_on=table is not None)
     _refuse_layout(found, promised, table, evolved, rules)
     return Plan(
@@ -131,14 +131,25 @@ def _defaults(
 
 
 def _row_checks(
-    evolving: Evolving, promised: model.Table, table: Table | None, key: Sequence[str], evolved: Evolved
+    evolving: Evolving,
+    promised: model.Table,
+    table: Table | None,
+    key: Sequence[str],
+    evolved: Evolved,
+    defaults: Mapping[str, Default],
 ) -> tuple[RowCheck, ...]:
-    """Return the checks that keep rows back; a table whose rows were judged by others is to be built again."""
+    """Return the checks that keep rows back.
+
+    Raises:
+        RebuildNeededError: other checks judged the rows of the table, or the same ones by other values.
+    """
     found, names = evolving.found, [column.name for column in evolved.columns]
     checks = row_checks.in_effect(found.object, promised, evolved.columns, evolved.void)
     row_checks.refuse_parts(found.object, checks, lambda name: evolving.rules.elsewhere(name, names))
     if table is not None:
-        row_checks.refuse_stale(found.object, table, checks)
+        filled = {name for name, default in defaults.items() if found.after < default.batch}
+        given_up = {old for old, new in evolving.before.items() if old != new}
+        row_checks.refuse_stale(found.object, table, checks, filled | given_up)
     row_checks.refuse_unfit(found.object, promised, key, whole=not (found.partial or found.halves or found.moves))
     return checks
 

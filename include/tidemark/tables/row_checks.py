@@ -1,14 +1,14 @@
 """Checks of the source file that keep single rows back: which of them a table has in effect, and whether they fit.
 
 The published table records the rules that it was built by (``MARK``, in the summary of a snapshot). Where they change,
-or a column of a rule comes or goes, the table is built again from its whole change log. So its rows are always those
-that today's rules make of all of its events.
+or a column of a rule comes, goes, or gets other values in rows of before, the table is built again from its whole
+change log. So its rows are always those that today's rules make of all of its events.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
@@ -149,13 +149,22 @@ def are_recorded(table: Table | None, rules: Sequence[RowCheck]) -> bool:
     return bool(rules) or recorded(table) != _NONE
 
 
-def refuse_stale(object_name: str, table: Table, rules: Sequence[RowCheck]) -> None:
-    """Refuse to go on with a table whose rows other rules made.
+def refuse_stale(object_name: str, table: Table, rules: Sequence[RowCheck], renewed: Container[str]) -> None:
+    """Refuse to go on with a table whose rows other rules made, or the same rules by other values.
+
+    The events of rows that are kept back are not in the table, so only a rebuild judges them again.
+
+    Args:
+        object_name: the table as the source names it.
+        table: as it is published.
+        rules: in effect now.
+        renewed: columns in which the rows of earlier cuts get other values.
 
     Raises:
-        RebuildNeededError: they were others.
+        RebuildNeededError: the rules were others, or one of them looks at such a column.
     """
-    if recorded(table) != as_text(rules):
+    judged_anew = any(name in renewed for rule in rules for name in rule.columns)
+    if judged_anew or recorded(table) != as_text(rules):
         raise RebuildNeededError(f"{object_name}: checks that keep rows back changed, or columns of them did")
 
 

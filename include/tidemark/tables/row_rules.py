@@ -13,10 +13,11 @@ from typing import NamedTuple
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.sources import model
 from tidemark.tables import reserved_names
-from tidemark.tables.column_rules import ColumnRules
+from tidemark.tables.column_rules import ColumnRules, names_recorded
 from tidemark.tables.evolving import Evolving
 from tidemark.tables.plan import Found
-from tidemark.tables.schemas import columns_of
+from tidemark.tables.schemas import columns_of, unsettled_columns
+from tidemark.tables.stored_names import names_then
 from tidemark.text import suggestion
 from tidemark.values.expression_types import cast, typed
 from tidemark.values.expressions import COLUMN, LITERAL, ExpressionError, Term, wrong_at
@@ -56,7 +57,8 @@ def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableCo
     Raises:
         IncompatibleSchemaError: an expression names a column that the table does not have, or that is masked; a type
             does not fit; or a derived column has a name that is taken.
-        RebuildNeededError: a derived column gets a type that its old values cannot have.
+        RebuildNeededError: a derived column gets a type that its old values cannot have, or an expression names another
+            column than the published rows were made by.
     """
     if not promised.keeps_whole:
         return NO_RULES
@@ -73,6 +75,7 @@ def planned(evolving: Evolving, promised: model.Table, columns: Sequence[TableCo
             raise IncompatibleSchemaError(f"{found.object}: {'.'.join(place)}: {error}") from None
     rules = RowRules(terms.get(("where",)), {name: terms["derive", name] for name in promised.derive})
     if goes_on:
+        _refuse_other_columns(evolving, promised, types)
         _refuse_types(found, rules)
     return rules
 
@@ -120,16 +123,41 @@ def _of_today(term: Term, evolving: Evolving, columns: Collection[str]) -> Term:
 
 
 def _name_today(term: Term, rules: ColumnRules, columns: Collection[str]) -> str | None:
-    name = term.text or ""
-    if name in columns:
-        named = [name]
-    else:
-        named = [each for each in columns if name.casefold() in {called.casefold() for called in rules.called(each)}]
+    name, named = term.text or "", _named(term, rules, columns)
     if len(named) > 1:
         raise wrong_at(f"'{name}' may be any of {', '.join(map(repr, named))}: write the name of today.", term.place)
     if named and rules.mask_of(named[0]) is not None:
         raise wrong_at(f"'{name}' is masked, so the expression would see the mask.", term.place)
     return named[0] if named else None
+
+
+def _named(term: Term, rules: ColumnRules, columns: Collection[str]) -> list[str]:
+    """Return the columns that a term may name: the one of its name, else those that ever had it."""
+    name = term.text or ""
+    if name in columns:
+        return [name]
+    return [each for each in columns if name.casefold() in {called.casefold() for called in rules.called(each)}]
+
+
+def _refuse_other_columns(evolving: Evolving, promised: model.Table, columns: Collection[str]) -> None:
+    """Refuse to go on with rows that an expression judged by a column whose name another column has now.
+
+    Renames and drops change no file, so the rows would not be judged again. A column that comes is null in them, as
+    what it stands for was. A column without a value changes nothing either.
+    """
+    found, table = evolving.found, evolving.found.table
+    stored, empty = [name for name, _ in columns_of(table)], unsettled_columns(table)
+    then = names_then(found, stored, evolving.rules.names.renamings, names_recorded(table))
+    rules = replace(evolving.rules, names=then)
+    for _, expression in promised.expressions():
+        for term in expression.columns():
+            now = _named(term, evolving.rules, columns)
+            holding = [name for name in stored if evolving.before[name] in now]
+            if {*_named(term, rules, stored)} - empty != {*holding} - empty:
+                raise RebuildNeededError(
+                    f"{found.object}: an expression names {term.text!r}, which was the name of another column, or of "
+                    "none, when its rows were published"
+                )
 
 
 def _refuse_parts(term: Term, rules: ColumnRules, columns: Collection[str]) -> None:

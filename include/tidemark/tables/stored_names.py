@@ -7,7 +7,7 @@ into a property of the table, by field id. They are made when the candidate is p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyiceberg.expressions import And
 from pyiceberg.table import Table
@@ -22,12 +22,26 @@ NEW_PREFIX = "tidemark new "
 """Begins the name of a new column whose own name belongs to another column until the cut is published."""
 
 
+def names_then(
+    found: Found, stored: Iterable[str], renamings: Iterable[Renaming], called: Mapping[str, str]
+) -> ColumnNames:
+    """Return the names of a table's columns through time as they were known when the table was published.
+
+    Args:
+        found: what is known of the table. It has followed the renames and drops up to the batch that it stands at.
+        stored: the names that the published table has for its columns.
+        renamings: all renames and drops that are known.
+        called: the names that the source file gave when the table was published: name at the source to published name.
+    """
+    return ColumnNames([renaming for renaming in renamings if renaming.batch <= found.after], stored, called)
+
+
 def names_today(found: Found, table: Table, names: ColumnNames, called: Mapping[str, str]) -> dict[str, str | None]:
     """Return the name that each stored column gets when the cut is published; None for a column that goes.
 
     Args:
-        found: what is known of the table. It has followed the renames and drops up to the batch that it stands at.
-            Renames and drops of later batches belong to the cut.
+        found: what is known of the table. Renames and drops of batches after the one that it stands at belong to the
+            cut.
         table: the published table.
         names: all renames and drops that are known, and the names that the source file gives now.
         called: the names that it gave when the table was published: name at the source to published name.
@@ -36,7 +50,7 @@ def names_today(found: Found, table: Table, names: ColumnNames, called: Mapping[
         RebuildNeededError: a rename or drop arrived late, and contradicts rows that are published already.
     """
     stored, after = [field.name for field in table.schema().fields if field.name not in OWN_COLUMNS], found.after
-    done = ColumnNames([renaming for renaming in names.renamings if renaming.batch <= after], stored, called)
+    done = names_then(found, stored, names.renamings, called)
     today: dict[str, str | None] = {
         name: names.published(done.at_source(name.removeprefix(NEW_PREFIX))) for name in stored
     }
