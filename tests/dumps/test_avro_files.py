@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import io
 import json
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -140,13 +143,22 @@ def test_files_of_fastavro_are_read(tmp_path: Path, codec: str) -> None:
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".bz2"])
 def test_a_compressed_container_is_read(tmp_path: Path, codec: str, suffix: str) -> None:
     """A container may be packed once more as a whole."""
-    import bz2
-    import gzip
-
     pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress, ".bz2": bz2.compress}[suffix]
     data = [number(n) for n in range(100)]
     path = write(tmp_path, pack(container({"type": "long"}, [data], codec)), f"a.avro{suffix}")
     assert values(path) == data
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_blocks_behind_an_empty_member_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    """The end of a compressed member, or one without content, is not the end of the container."""
+    monkeypatch.setattr(containers, "_BEGINNING", 10)
+    text = container("bytes", [[number(2) + b"ab"], [number(2) + b"cd"]], note=b"a line end\n")
+    for at in range(1, len(text) + 1):
+        path = write(tmp_path, compress(text[:at]) + compress(b"") + compress(text[at:]), f"a.avro{suffix}")
+        assert values(path, batch_bytes=30) == [b"ab", b"cd"]
 
 
 def test_kafka_records_become_messages(tmp_path: Path) -> None:

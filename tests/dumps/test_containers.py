@@ -24,7 +24,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tidemark.dumps import containers, stored_file
+from tidemark.dumps import containers, datahub_csv, stored_file
 from tidemark.dumps.beyond_limit import Header, header_of
 from tidemark.errors import LandingError
 
@@ -474,6 +474,14 @@ def test_a_last_row_of_csv_without_an_end_is_noticed(tmp_path: Path, ending: str
         assert (found.unended, found.messages) == (unended, 1 + bool(ending))
 
 
+def test_a_last_row_of_csv_is_read_however_it_is_cut_into_chunks(tmp_path: Path) -> None:
+    """An empty chunk ends no row and loses none."""
+    with stored_file.opened(write(tmp_path, "a.csv", b"")) as stored:
+        for ending, count in (([b"3,", b"4,c", b""], 2), ([b"3,", b"", b"4,c"], 2), ([b"", b""], 1)):
+            chunks = iter([HEADER.encode(), b"", b"1,2,", b"a\n", *ending])
+            assert sum(len(rows) for _, rows in datahub_csv.groups(chunks, stored, 1)) == count
+
+
 def test_a_row_of_csv_that_is_no_utf8_is_kept_as_it_stands(tmp_path: Path) -> None:
     """Its decoder sets it aside with its bytes, and its neighbours are read."""
     path = write(tmp_path, "a.csv", HEADER.encode() + b"1,2,a\n2,\xff,b\n3,4,c\n")
@@ -653,6 +661,41 @@ def test_members_one_after_another_are_one_content(tmp_path: Path, suffix: str) 
     for tail in (b"garbage", b"\0" * 512, members[:1], members[:7]):
         with pytest.raises(LandingError, match="damaged or cut"):
             containers.inspect(write(tmp_path, f"b{suffix}", members + tail))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2"])
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("a.csv", b"_sequence_id_,id,name\n1,2,abc\n3,4,def", 2),
+        ("a.csv", b'_sequence_id_,id,name\n1,2,"a\nc"\n3,4,' + b"d" * 70, 2),
+        ("a.json", b'{"a":1}\n{"b":2}', 2),
+        ("a.json", b'[{"a":1},\n12,"%s"]' % (b"x" * 70), 3),
+        ("a.json", b'{\n"a":1}\n{"b":"%s"}' % (b"x" * 70), 2),
+    ],
+)
+def test_an_empty_member_at_any_place_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: bytes, count: int, suffix: str
+) -> None:
+    """Joined files may have one between two parts, and behind a last row that has no line end."""
+    monkeypatch.setattr(containers, "_BEGINNING", 10)
+    compress = COMPRESSIONS[suffix]
+    expected = places_and_values(write(tmp_path, name, text), batch_bytes=30, limit=60)
+    assert len(expected) == count
+    for at in range(1, len(text) + 1):
+        members = compress(text[:at]) + compress(b"") + compress(text[at:])
+        path = write(tmp_path, f"{name}{suffix}", members)
+        assert places_and_values(path, batch_bytes=30, limit=60) == expected
+
+
+def test_an_end_mark_in_a_read_of_its_own_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last read of a bzip2 file may have nothing but the last bytes of its end mark."""
+    monkeypatch.setattr(containers, "_BEGINNING", 10)
+    packed = bz2.compress(f"{HEADER}1,2,abc\n3,4,def".encode())
+    path = write(tmp_path, "a.csv.bz2", packed)
+    for rest in range(1, 12):
+        monkeypatch.setattr(stored_file, "_BZ2_STEP", len(packed) - 8 - rest)
+        assert len(values(path)) == 2
 
 
 def test_name_that_promises_another_content_is_refused(tmp_path: Path) -> None:

@@ -153,14 +153,16 @@ _ENDS: Final = (b"\n", b"\r", b'"')
 
 def _pieces(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Yield the lines, in one piece or several, each with whether the line ends behind it."""
-    last = b""
+    begun = False
+    """Whether a piece of a line was yielded, and its end was not."""
     for chunk in chunks:
         *whole, last = chunk.split(b"\n")
         for line in whole:
             yield line, True
+        begun = bool(last) or (begun and not whole)
         if last:
             yield last, False
-    if last:
+    if begun:
         yield b"", True
 
 

@@ -164,9 +164,10 @@ def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
 
 
 def expand(stored: StoredFile, step: int) -> Iterator[bytes]:
-    """Yield the content of a file in chunks of at most ``step`` bytes, expanded when it is gzip, zstd or bzip2.
+    """Yield the content of a file in chunks of 1 to ``step`` bytes, expanded when it is gzip, zstd or bzip2.
 
-    Several compressed members that follow one another are one content.
+    Several compressed members that follow one another are one content. No chunk is empty, because readers take an empty
+    one for the end.
 
     Raises:
         LandingError: the stream is damaged or cut, other bytes follow it, the name promises a compression that the
@@ -177,7 +178,8 @@ def expand(stored: StoredFile, step: int) -> Iterator[bytes]:
         for chunk in _EXPANDERS[_codec(stored)](stored, step):
             expanded += len(chunk)
             check_expansion(stored, expanded)
-            yield chunk
+            if chunk:  # an end mark and a member without content expand to nothing
+                yield chunk
     except (OSError, pa.ArrowException) as error:
         raise LandingError(
             f"{stored.path}: damaged or cut near stored byte {stored.size} ({error}); fetch the file again"
