@@ -57,7 +57,8 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
 
     Raises:
         UnknownOperationError: Replicate has no such operation.
-        MalformedMessageError: an image is missing, or a header is broken.
+        MalformedMessageError: an image is missing, a header is broken, or the mask leaves out a value.
+        MissingMetadataError: the mask leaves out a value, and the structure is a guess.
         MissingKeyError: the message lacks a key column.
     """
     headers = row.headers
@@ -72,8 +73,8 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
     if not layout.fits(image):
         found = members(image)
         layout, missing = layout.widened(found), layout.missing(found)
-    if masked and guessed:
-        _check_guess(image, masked)
+    if masked:
+        _check_mask(masked, image, row.before, guessed=guessed)
     before: bytes | None = None
     after: bytes | None = image
     absent = _NONE
@@ -130,13 +131,26 @@ def _captured(image: bytes, masked: tuple[str, ...], unsure: tuple[str, ...]) ->
     return image if len(kept) == len(found) else msgspec.json.encode(kept)
 
 
-def _check_guess(image: bytes, masked: tuple[str, ...]) -> None:
-    """Refuse a mask that the row contradicts: the ordinals of the row's columns are a guess."""
-    found = members(image)
-    if any(name in found and bytes(found[name]) != NULL for name in masked):
-        raise MissingMetadataError(
-            "`columnMask` leaves out columns that have a value: without the table's metadata message it cannot be "
-            "read; land that, and the message again with it or later"
+def _check_mask(masked: tuple[str, ...], *images: bytes | None, guessed: bool) -> None:
+    """Refuse a mask that leaves out a column with a value: Replicate fills in null for what it does not know.
+
+    So the bits are those of other columns. The values that the mask leaves out would be lost, and the nulls that it
+    does not leave out would be published.
+    """
+    for image in images:
+        found = {} if image is None else members(image)
+        lost = next((name for name in masked if bytes(found.get(name, NULL)) != NULL), None)
+        if lost is None:
+            continue
+        problem = f"`columnMask` leaves out {lost[:80]}, which has a value"
+        if guessed:
+            raise MissingMetadataError(
+                f"{problem}: without the table's metadata message it cannot be read; land that, and the message again "
+                "with it or later; is the option `mask_byte_order` right?"
+            )
+        raise MalformedMessageError(
+            f"{problem}; is the option `mask_byte_order` right, and is the newest metadata message with the schema id "
+            "that of the row?"
         )
 
 

@@ -45,7 +45,7 @@ class Headers(msgspec.Struct, gc=False):
     changeMask: str | None = None  # noqa: N815
     """The columns that changed; in a DELETE, the key columns."""
     columnMask: str | None = None  # noqa: N815
-    """The columns that the message has. Any other column is unknown, whatever ``data`` shows."""
+    """The columns that the message has. Any other column is unknown, and null in the images."""
     externalSchemaId: str | None = None  # noqa: N815
     transactionEventCounter: str | int | None = None  # noqa: N815
     transactionLastEvent: str | bool | None = None  # noqa: N815
