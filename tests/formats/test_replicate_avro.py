@@ -138,6 +138,43 @@ def test_bare_rows_need_the_one_structure_of_a_table() -> None:
         decode(value)
 
 
+def naming_schema() -> dict[str, Any]:
+    """Return the schema of rows that name their table in the headers."""
+    schema = data_schema({"id": "long", "status": "string", "total": "string"})
+    names = [{"name": name, "type": ["null", "string"]} for name in ("schema", "table")]
+    schema["fields"][2]["type"] = {**HEADERS, "fields": [*HEADERS["fields"], *names]}
+    return schema
+
+
+@pytest.mark.parametrize("by", ["topic", "headers"])
+def test_a_row_that_names_another_table_than_its_id_waits_for_the_metadata(by: str) -> None:
+    """Two tables of one structure may share an id: the row is of the named table, or of none."""
+    schema = naming_schema()
+    orders, copies = (metadata_in_avro(ORDERS, schema, table=table) for table in ("orders", "copies"))
+    headers = {"schema": "shop", "table": "copies"} if by == "headers" else {"schema": None, "table": None}
+    value = row_in_avro(schema, row("INSERT", DATA, **headers))
+    record = {"topic": "shop.copies" if by == "topic" else "changes", "partition": 0, "offset": 1}
+    for options in ({}, {"table": "shop.orders"}):
+        with pytest.raises(MissingMetadataError, match=r"is known of shop\.orders only"):
+            decode(value, known_of(orders), record, **options)
+    assert str(decode(value, known_of(orders), record, schema_ids="unique").table) == "shop.orders"
+    assert str(decode(value, known_of(copies), record).table) == "shop.copies"
+    option = {"table": "shop.orders"} if by == "headers" else {}
+    assert str(decode(value, known_of(orders, copies), record, **option).table) == "shop.copies"
+
+
+def test_a_bare_row_that_names_another_table_than_the_option_is_set_aside() -> None:
+    """Without an id nothing but the option or the topic finds its structure."""
+    schema = naming_schema()
+    known = known_of(metadata_in_avro(ORDERS, schema))
+    headers = {"transactionEventCounter": None, "transactionLastEvent": None, "schema": "shop"}
+    value = written(schema, row("INSERT", DATA, table="copies", **headers))
+    with pytest.raises(MissingMetadataError, match=r"names the table shop\.copies and has no schema id"):
+        decode(value, known, table="shop.orders")
+    same = written(schema, row("INSERT", DATA, table="orders", **headers))
+    assert str(decode(same, known, table="shop.orders").table) == "shop.orders"
+
+
 @pytest.mark.parametrize("text", ["tableStructure", '"tableStructure":{"tableColumns":{}}}', '{"tableStructure":{}}'])
 def test_a_row_that_begins_and_reads_like_metadata_is_a_row(text: str) -> None:
     """Without envelope, -62 is written as the first byte of a JSON object, and a text may hold any word."""

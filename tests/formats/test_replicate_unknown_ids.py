@@ -1,4 +1,4 @@
-"""Rows of Replicate whose schema id is not known, or that have none: by which structure of a table they are read."""
+"""Rows of Replicate whose schema id is not known of their table, or that have none: which structure reads them."""
 
 from __future__ import annotations
 
@@ -126,3 +126,85 @@ def test_a_message_without_a_row_is_malformed_whatever_landed() -> None:
     """No metadata message could make it readable."""
     with pytest.raises(MalformedMessageError):
         decode(row("INSERT", None), None, known_of(*MESSAGES))
+
+
+OF_COPIES = in_json("MD", metadata(OLD, FIRST, "copies"), FIRST)
+NAMINGS: list[dict[str, Any]] = [
+    {"schema": "shop", "table": "copies"},
+    {"table": "copies"},
+    {"headers": {"schema": "shop", "table": "copies"}},
+    {"topic": "shop.copies"},
+    {"topic": "SHOP.Copies"},
+    {"schema": "shop", "table": "copies", "topic": "shop.changes"},
+]
+
+
+def named(names: dict[str, Any], id_: str | None = FIRST) -> Message:
+    """Return a row of the old structure that names its table, in the message or by its topic."""
+    body = row("INSERT", OF_OLD, **names.get("headers", {}))
+    body |= {name: names[name] for name in ("schema", "table") if name in names}
+    return Message(value=in_json("DT", body, id_), file="f", place=7, topic=names.get("topic"), partition=0, offset=1)
+
+
+def table_of(message: Message, known: formats.Known, **options: Any) -> str:
+    """Return the table of a row."""
+    (event,) = replicate_json.decode(message, replicate_json.Options(**options), known)
+    assert isinstance(event, ChangeEvent)
+    return str(event.table)
+
+
+@pytest.mark.parametrize("names", NAMINGS)
+def test_a_row_that_names_another_table_than_its_id_waits_for_the_metadata(names: dict[str, Any]) -> None:
+    """Two tables of one structure may share an id: whichever metadata landed first, the row is of the named table."""
+    known, later = known_of(MESSAGES[0]), known_of(MESSAGES[0], OF_COPIES)
+    for options in ({}, {"table": "shop.orders"}):
+        with pytest.raises(MissingMetadataError, match=r"is known of shop\.orders only, .* `schema_ids: unique`"):
+            table_of(named(names), known, **options)
+        assert table_of(named(names), later, **options) == "shop.copies"
+    assert table_of(named(names), known, schema_ids="unique") == "shop.orders"
+
+
+@pytest.mark.parametrize("names", NAMINGS)
+def test_such_a_row_is_never_read_as_one_of_the_other_table(names: dict[str, Any]) -> None:
+    """Not by an external id either, and not without metadata."""
+    external = {"headers": {"externalSchemaId": FIRST, **names.get("headers", {})}}
+    with pytest.raises(MissingMetadataError):
+        table_of(named(names | external, None), known_of(MESSAGES[0]))
+    assert table_of(named(names), known_of(MESSAGES[0]), metadata="optional").lower().endswith("copies")
+
+
+def test_a_row_that_names_its_table_is_read_by_another_id_of_the_table() -> None:
+    """As is a row with an unknown id."""
+    known = known_of(MESSAGES[0], in_json("MD", metadata(OLD, SECOND, "copies"), SECOND))
+    assert table_of(named(NAMINGS[0]), known) == "shop.copies"
+    with pytest.raises(MissingMetadataError):
+        table_of(named({"topic": "shop.copies"}), known)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["shop.orders", "Shop.Orders", "orders", "copies", "changes", "crm.changes", "prod.shop.copies", "shop.", "a"],
+)
+def test_a_topic_that_may_have_several_tables_denies_no_id(topic: str) -> None:
+    """Only a topic that is called like another table of the schema does; and the message itself says it better."""
+    copies = in_json("MD", metadata(OLD, SECOND, "copies"), SECOND)
+    assert table_of(named({"topic": topic}), known_of(MESSAGES[0], copies)) == "shop.orders"
+    assert (
+        table_of(named({"topic": "shop.x", "schema": "shop", "table": "orders"}), known_of(MESSAGES[0]))
+        == "shop.orders"
+    )
+
+
+def test_a_topic_that_is_another_known_table_denies_an_id() -> None:
+    """Whatever its schema is called."""
+    other = metadata(NEW, SECOND, "clients")
+    other["lineage"]["schema"] = "crm"
+    assert table_of(named({"topic": "crm.clients"}), known_of(MESSAGES[0])) == "shop.orders"
+    with pytest.raises(MissingMetadataError, match=r"known of shop\.orders only"):
+        table_of(named({"topic": "crm.clients"}), known_of(MESSAGES[0], in_json("MD", other, SECOND)))
+
+
+def test_a_topic_is_its_table_in_the_characters_of_kafka() -> None:
+    """A topic has neither blanks nor signs such as the dollar."""
+    known = known_of(in_json("MD", metadata(OLD, FIRST, "ORDER$ITEMS"), FIRST))
+    assert table_of(named({"topic": "shop.order_items"}), known) == "shop.ORDER$ITEMS"

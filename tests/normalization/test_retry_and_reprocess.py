@@ -130,11 +130,16 @@ def test_only_the_named_reason_is_retried(lake: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("emptied", [False, True])
 def test_metadata_that_came_later_is_known_to_a_retry(emptied: bool, lake: Lake, tmp_path: Path) -> None:  # noqa: FBT001
-    """Rows that landed before their structure are read once it is there; in what order they came does not show."""
-    structure = in_json("MD", metadata({"id": column(1, "INT8", key=1), "status": column(2, "STRING")}))
-    rows = [in_json("DT", row("INSERT", {"id": number, "status": "new"}, seq=number)) for number in (1, 2)]
+    """Rows that landed before their structure are read once it is there; in what order they came does not show.
+
+    In one case, that of another table with the same schema id was there before.
+    """
+    columns = {"id": column(1, "INT8", key=1), "status": column(2, "STRING")}
+    structure, other = (in_json("MD", metadata(columns, table=table)) for table in ("orders", "copies"))
+    bodies = [row("INSERT", {"id": number, "status": "new"}, seq=number) for number in (1, 2)]
+    rows = [in_json("DT", {"schema": "shop", "table": "orders", **body} if emptied else body) for body in bodies]
     source = _source(f"retry_metadata_{emptied}".lower(), tmp_path, "replicate_json")
-    _deliver(tmp_path, 1, *rows)
+    _deliver(tmp_path, 1, *([other] if emptied else []), *rows)
     _run(source, "land", "normalize")
     assert [reason for reason, _ in _quarantined(lake, source.source)] == ["missing_metadata"] * 2
     assert _run(source, "retry")["quarantined"] == 2

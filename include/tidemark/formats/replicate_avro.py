@@ -32,7 +32,7 @@ from tidemark.formats._json import RowLayout, members, read
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
 from tidemark.formats._replicate.structure import Structure, facts, index
-from tidemark.formats._replicate.structure_of_row import structure_of_bytes
+from tidemark.formats._replicate.structure_of_row import structure_named, structure_of_bytes
 from tidemark.formats._replicate.types import column
 from tidemark.formats._replicate.wire import (
     DATA,
@@ -149,8 +149,13 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
         body = _body(wire)
         _, statement = content(body)
         return [schema_change(message, body.lineage, statement, _structure(statement))]
-    table = structure_of_bytes(wire.schema_id, message, options, index(known, _structure))
-    return [change(message, _row(table, wire), table, options, guessed=not wire.schema_id)]
+    structures = index(known, _structure)
+    table = structure_of_bytes(wire.schema_id, message, options, structures)
+    row = _row(table, wire)
+    named = structure_named(row, message, options, structures, table)
+    if named is not table:
+        row = _row(named, wire)
+    return [change(message, row, named, options, guessed=not wire.schema_id)]
 
 
 _MAGIC = MAGIC.encode()
@@ -229,7 +234,8 @@ def _row(table: AvroStructure, wire: Wire) -> Row:
         converted = msgspec.convert(headers, Headers)
     except msgspec.ValidationError as error:
         raise MalformedMessageError(f"`headers` that Replicate does not write: {error}") from error
-    return Row(headers=converted, data=_image(data, table), before=_image(before, table), id=wire.schema_id)
+    named = {name: datum[name] for name in ("schema", "table") if isinstance(datum.get(name), str)}
+    return Row(headers=converted, data=_image(data, table), before=_image(before, table), id=wire.schema_id, **named)
 
 
 def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:

@@ -10,6 +10,7 @@ from tidemark.errors import DecodeError, MalformedMessageError, MissingTableErro
 from tidemark.events import TableId
 from tidemark.formats import Known
 from tidemark.formats._json import RowLayout
+from tidemark.formats._replicate.names import Names
 from tidemark.formats._replicate.types import column
 from tidemark.formats._replicate.wire import Content, parsed
 
@@ -114,24 +115,33 @@ class Index(Generic[S]):
             raise found.with_traceback(None)
         return found
 
-    def by_id(self, id_: str, table: TableId | None, topic: str | None) -> S | None:
-        """Return the structure with an id. If the id has several tables, return the one that the message names.
+    def by_id(self, id_: str, names: Names) -> S | None:
+        """Return the structure with an id, of a table that the row may be of; None if no such structure is known.
 
         Raises:
-            MissingTableError: the message names none of them.
+            MissingTableError: the id is that of several tables, and nothing names one of them.
         """
-        contents = self._known.get(id_)
-        if contents is None:
-            return None
-        if len(contents) == 1:
-            return self._structure(contents[0])
-        found = [self._structure(text) for text in contents]
-        if len({structure.table for structure in found}) > 1:
-            names = {str(table), topic} - {None}
-            found = [structure for structure in found if str(structure.table) in names]
-        if len({structure.table for structure in found}) != 1:
-            raise MissingTableError(f"the schema id '{id_[:80]}' is that of several tables, and the message names none")
-        return _newest(found)
+        found = [structure for structure in self._of_id(id_) if not self._denied(structure.table, names)]
+        if len(found) > 1 and len({structure.table for structure in found}) > 1:
+            named = {str(each) for each in (names.own or names.option, names.topic) if each is not None}
+            found = [structure for structure in found if str(structure.table) in named]
+            if len({structure.table for structure in found}) != 1:
+                raise MissingTableError(
+                    f"the schema id '{id_[:80]}' is that of several tables, and the message names none"
+                )
+        return found[0] if len(found) == 1 else _newest(found)
+
+    def _denied(self, table: TableId, names: Names) -> bool:
+        """Return whether a row with a schema id of this table says that it is of another one."""
+        fit = names.fit(table)
+        return not fit if fit is not None else names.topic in self._full_names
+
+    def tables_of_id(self, id_: str) -> list[str]:
+        """Return the tables that an id is known of."""
+        return sorted({str(structure.table) for structure in self._of_id(id_)})
+
+    def _of_id(self, id_: str) -> list[S]:
+        return [self._structure(text) for text in self._known.get(id_, ())]
 
     def by_table(self, table: TableId) -> S | None:
         """Return the newest structure of a table."""
@@ -162,6 +172,10 @@ class Index(Generic[S]):
         for structure in self._readable():
             tables.setdefault(structure.table, []).append(structure)
         return tables
+
+    @functools.cached_property
+    def _full_names(self) -> set[str]:
+        return {str(table) for table in self._tables if table.schema}
 
     def _readable(self) -> Iterator[S]:
         for contents in self._known.values():

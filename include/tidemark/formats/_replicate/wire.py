@@ -32,6 +32,9 @@ class Options(BaseModel):
     """Table (``schema.table``) of messages that name no table, neither by a known schema id nor otherwise."""
     mask_byte_order: Literal["big", "little"] = "big"
     """``big``: a mask is one hexadecimal number. Replicate writes it so, although the document says little-endian."""
+    schema_ids: Literal["shared", "unique"] = "shared"
+    """``shared``: tables of one structure may have one schema id, so a row must not name another table than its id.
+    ``unique``: each id is of one table, whatever the message or its topic names."""
 
 
 class Headers(msgspec.Struct, gc=False):
