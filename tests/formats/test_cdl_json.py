@@ -165,6 +165,38 @@ def test_a_delete_takes_the_row_that_there_is(before: Any, data: Any, row: Any) 
     assert event.after is None
 
 
+@pytest.mark.parametrize(("was", "of_postgresql", "of_oracle"), [
+    ({"id": 34, "name": "", "size": 0}, {"id": 34}, {"id": 34, "name": "", "size": 0}),
+    ({"id": 34, "name": "Anne", "size": 0}, {"id": 34, "name": "Anne"}, {"id": 34, "name": "Anne", "size": 0}),
+    ({"id": 35, "name": "", "size": 0}, {"id": 35, "name": "", "size": 0}, {"id": 35, "name": "", "size": 0}),
+    ({"id": 0, "name": "", "size": 0}, {"id": 0, "name": "", "size": 0}, {"id": 0, "name": "", "size": 0}),
+    ({"name": "", "size": 0}, {"name": "", "size": 0}, {"name": "", "size": 0}),
+])  # fmt: skip
+def test_a_row_of_postgresql_that_moves_to_another_key_is_logged_as_a_deleted_row(
+    was: dict[str, Any], of_postgresql: dict[str, Any], of_oracle: dict[str, Any]
+) -> None:
+    """A change of the key is one UPDATE, and zeros of the row before stand for values that were not logged."""
+    row, key = {"id": 35, "name": "Anne", "size": 7}, {"unique": {"id": 35}}
+    for store, left in (("POSTGRESQL", of_postgresql), ("ORACLE", of_oracle)):
+        source = second()["source"] | {"connector": store.lower()}
+        for message in (
+            first("UPDATE", row, was, DATA_STORE=store, **key),
+            second("u", row, was, source=source, **key),
+        ):
+            event = decode(message)
+            assert (json.loads(event.before), json.loads(event.after), event.partial) == (left, row, False)
+
+
+def test_a_default_of_a_row_that_moves_to_another_key_is_told_by_the_schema() -> None:
+    """A zero in a column that may be null is a value: the connector writes null there."""
+    columns = [{"type": "string", "field": name, **more} for name, more in {
+        "id": {"optional": False}, "kind": {"optional": False, "default": "plain"}, "note": {"optional": True},
+    }.items()]  # fmt: skip
+    was, now = ({"id": key, "kind": "plain", "note": ""} for key in ("34", "35"))
+    message = {"schema": schema(*columns, row="before"), "payload": second("u", now, was, unique={"id": "35"})}
+    assert json.loads(decode(message).before) == {"id": "34", "note": ""}
+
+
 def test_a_delete_without_row_and_key_is_set_aside() -> None:
     """Nobody can know which row went."""
     with pytest.raises(MissingKeyError):

@@ -37,7 +37,7 @@ from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Number, Source
-from tidemark.formats._debezium.unlogged import without_unlogged
+from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_unlogged
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 
 TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
@@ -226,8 +226,9 @@ def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Option
         absent = unavailable(after, layout, options.unavailable_value)
         if operation is not Operation.UPDATE:
             before = None
-        elif before is not None and not layout.fits(before):
-            layout = layout.widened(members(before))
+        elif before is not None:
+            before = moved_without_unlogged(before, _image(payload.unique), _connector(payload), schema)
+            layout = _layout(before, layout)
         if operation is Operation.UPDATE and payload.LOB_COLUMNS:
             unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
             lobs = _cdl.not_captured(payload.LOB_COLUMNS, members(after), unchanged)
@@ -257,9 +258,12 @@ def _deleted(
         if unique is None:
             raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")
         return unique, _layout(unique, layouts.unique if layouts else None)
-    connector = payload.source.connector if payload.source else (payload.DATA_STORE or "").lower()
-    row = without_unlogged(row, unique, connector, schema)
+    row = without_unlogged(row, unique, _connector(payload), schema)
     return row, _layout(row, layouts.before if layouts else None)
+
+
+def _connector(payload: Payload) -> str | None:
+    return payload.source.connector if payload.source else (payload.DATA_STORE or "").lower()
 
 
 def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:

@@ -1,4 +1,4 @@
-"""Columns that PostgreSQL does not log of a deleted row: without ``REPLICA IDENTITY FULL``, all but those of the key.
+"""Columns that PostgreSQL does not log of a row that goes: without ``REPLICA IDENTITY FULL``, all but those of the key.
 
 Debezium writes null into such a column. Where the column is NOT NULL it cannot, so it writes the column's default, or
 else a zero in the form of the type: 0, an empty text, 1970-01-01. Nothing in the message shows that this is no value of
@@ -50,6 +50,34 @@ def without_unlogged(
     unlogged = doubtful.difference(key.names)
     kept = {name: raw for name, raw in found.items() if name not in unlogged}
     return msgspec.json.encode(kept) if unlogged else image
+
+
+def moved_without_unlogged(
+    before: bytes, record_key: bytes | None, connector: str | None, schema: msgspec.Raw | bytes | None
+) -> bytes:
+    """Return the image of a row before an UPDATE; of one that moved to another key, as ``without_unlogged`` of it.
+
+    CDL writes a change of the key as one UPDATE. The log has as much of its old row as of a deleted one.
+
+    Args:
+        before: the row.
+        record_key: with the values after the UPDATE; of CDL, ``unique``.
+        connector: which wrote the message.
+        schema: of the message.
+    """
+    if record_key is None or connector != "postgresql":
+        return before
+    ahead, _, behind = before.partition(record_key[1:-1] or b"{")
+    if ahead[-1:] in b"{," and behind[:1] in {b",", b"}"} and before.find(b"{", 1) < 0:
+        return before  # it has this key, as text: a quotation mark within a value has a backslash
+    key = _connect.key_struct(record_key)
+    if key is None:
+        return before
+    now, was = members(key.image), members(before)
+    old = {name: was[name] for name in key.names if name in was}
+    if all(raw == now[name] for name, raw in old.items()):
+        return before
+    return without_unlogged(before, msgspec.json.encode(old), connector, schema)
 
 
 def _doubtful(row: Mapping[str, msgspec.Raw], absences: Mapping[str, Absence]) -> set[str]:
