@@ -178,7 +178,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shape: Shape | None = None
     """Columns of ``after`` (for a DELETE, of ``before``). It has every column of the image."""
     partial: bool = False
-    """False: columns that ``after`` lacks are null. True: they, and the columns in ``absent``, are unchanged."""
+    """False: columns that ``after`` lacks are null. True: they, and those in ``absent``, are unchanged, or unknown."""
     absent: tuple[str, ...] = ()
     """Columns of ``shape`` that are missing in ``after``, or have a placeholder there; only if ``partial``."""
     upsert: bool = False

@@ -134,7 +134,7 @@ def _cases() -> dict[str, Case]:
              (wide["parts"].update(10, 9, "b", ...), _without_old(wide["parts"].update(12, 8, "b", ...)),
               _without_old(wide["parts"].update(14, 1, "b", ...)))),
             ((2, "incomplete_rows", 2, 10), (2, u, 2, 10)),
-            "2 rows of which updates told a part, and nothing the rest, which is null (id=9; id=8)",
+            "2 rows of which events carry a part, and none the rest, which is null (id=9; id=8)",
         ),
         # Its rows from before the first dump are not known, so an UPDATE of one is no contradiction.
         "part_unloaded": Case((

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from support.histories import UNAVAILABLE, deliver
+from support.histories import UNAVAILABLE, canal, deliver
 from support.running import run_all
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
@@ -64,7 +64,7 @@ def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
         (1, "notes"): ("incomplete_rows", 1, "1", 3),
         (1, "aside"): ("incomplete_rows", 1, "1", 5),
     }
-    expected = "shop.app.notes: 1 rows of which updates told a part, and nothing the rest, which is null (id=1)."
+    expected = "shop.app.notes: 1 rows of which events carry a part, and none the rest, which is null (id=1)."
     assert any(remark.startswith(expected) for remark in reports["compact"].remarks), reports["compact"].remarks
     with lake.load(names.change_log(shop.source)).update_schema() as update:
         update.delete_column("upsert")
@@ -88,4 +88,45 @@ def test_a_row_that_an_update_begins_is_told_until_its_rest_comes(
     for stage in ("land", "normalize", "compact"):
         run_stage(stage, asked, None, None)
     problems = run_stage("check", asked, None, None).problems
-    assert any("1 rows of which updates told a part" in problem for problem in problems), problems
+    assert any("1 rows of which events carry a part" in problem for problem in problems), problems
+
+
+def test_an_insert_without_all_columns_is_reported(source: Make, spark: SparkSession, lake: Lake) -> None:
+    """A column that MySQL does not log of an INSERT has its default. It is null here, and not as in a deleted row.
+
+    A row with all columns is none of them, and an INSERT of a row that is there contradicts it as in any table.
+    """
+    whole, pair = {"id": "int", "status": "text", "n": "int"}, {"status": "text", "n": "int"}
+    tables: dict[str, Any] = {"shop.hard": {}, "shop.soft": {"deletes": "soft"}, "shop.bag": {}}
+    shop = source("canal_json", options={"row_image": "partial"}, tables=tables)
+    folder = Path(shop.landing).parent
+    first = [
+        message
+        for table in ("hard", "soft")
+        for message in (
+            canal(table, "INSERT", whole, ("1", "paid", "1"), ("2", "sent", "2")),
+            canal(table, "DELETE", whole, ("1", "paid", "1")),
+            canal(table, "INSERT", {"id": "int"}, ("1",)),
+        )
+    ]
+    bag = [canal("bag", "INSERT", pair, ("a", "1"), key=[]), canal("bag", "INSERT", {"n": "int"}, ("3",), key=[])]
+    deliver(folder, "1", [*first, *bag])
+    run_all(shop)
+    assert _found(lake, shop) == {
+        (1, table): ("incomplete_rows", 1, "1", place) for table, place in (("hard", 3), ("soft", 6), ("bag", 8))
+    }
+    later = canal("hard", "INSERT", whole, ("2", "lost", "0"), ("3", "new", "0"))
+    deliver(folder, "2", [later.replace(b'"es": 1767225600000', b'"es": 1767225700000')])
+    run_all(shop)
+    assert {key: found for key, found in _found(lake, shop).items() if key[0] == 2} == {
+        (2, "hard"): ("existing_rows", 1, "2", 1)
+    }
+    rows = {
+        table: lake.load((shop.source, table)).scan(selected_fields=tuple(whole)).to_arrow().to_pylist()
+        for table in ("hard", "soft")
+    }
+    one, two = {"id": 1, "status": None, "n": None}, {"id": 2, "status": "sent", "n": 2}
+    assert sorted(rows["soft"], key=lambda row: row["id"]) == [one, two]
+    assert sorted(rows["hard"], key=lambda row: row["id"]) == [
+        one, {"id": 2, "status": "lost", "n": 0}, {"id": 3, "status": "new", "n": 0},
+    ]  # fmt: skip

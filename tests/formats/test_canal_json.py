@@ -141,11 +141,21 @@ def test_partial_row_images_by_option() -> None:
     assert event.partial
 
 
-def test_an_insert_that_lacks_columns_is_a_whole_row() -> None:
-    """What an inserted row does not hold is null, not unchanged."""
-    (event,) = decode(rows(data=[{"id": "1"}]))
-    assert (event.partial, event.absent) == (False, ())
+@pytest.mark.parametrize("row_image", ["full", "partial"])
+def test_an_insert_that_lacks_columns_of_its_types_is_partial(row_image: str) -> None:
+    """A column that a row lacks has its default, which the message does not have: it is neither null nor unchanged."""
+    (event,) = decode(rows(data=[{"id": "1"}]), row_image=row_image)
+    assert (event.operation, event.partial, event.absent, event.upsert) == (Operation.INSERT, True, ("v",), False)
     assert [column.name for column in event.shape.columns] == ["id", "v"]
+
+
+@pytest.mark.parametrize("type_", ["INSERT", "ROW", "INIT", "DELETE"])
+def test_an_insert_of_a_partial_row_image_may_be_whole(type_: str) -> None:
+    """MySQL logs the columns that a statement gave values. A row of a load, and a deleted one, are read as they are."""
+    message = rows(type_, mysqlType={"id": "int"}, data=[{"id": "1"}])
+    assert not decode(message)[0].partial
+    (event,) = decode(message, row_image="partial")
+    assert (event.partial, event.absent) == (type_ in {"INSERT", "ROW"}, ())
 
 
 def test_an_old_column_that_the_new_row_lacks_is_in_the_shape() -> None:

@@ -93,6 +93,7 @@ def build(prepared: Prepared, views: ExitStack) -> Built:
     missing = _removed_nothing(plan, grown, taken) if goes_on else 0
     contradictions = bag_contradictions.missing_rows(prepared, unseen, rows, start) if missing and plan.compares else []
     contradictions += bag_contradictions.different_copies(prepared, rows) if counts.differing else []
+    contradictions += bag_contradictions.incomplete(prepared, rows)
     change = grown - emptied.rows
     return Built(
         object=plan.found.object,

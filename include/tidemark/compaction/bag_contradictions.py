@@ -8,10 +8,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction import contradictions
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Contradiction
-from tidemark.folding import bags, log_places
-from tidemark.ledger.contradiction_rows import MISSING_ROWS
+from tidemark.events import Operation
+from tidemark.folding import bags, frames, log_places
+from tidemark.folding.captured import Captured
+from tidemark.ledger.contradiction_rows import INCOMPLETE_ROWS, MISSING_ROWS
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
+from tidemark.values.table_columns import any_of
 
 
 def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: int) -> list[Contradiction]:
@@ -37,6 +40,26 @@ def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: 
     if not count:
         return []
     return [contradictions.entry(rows.join(missing, "position", "left_semi"), MISSING_ROWS, count, prepared)]
+
+
+def incomplete(prepared: Prepared, rows: DataFrame) -> list[Contradiction]:
+    """Return the INSERTs that lack columns of the table, at most one entry.
+
+    Args:
+        prepared: the table.
+        rows: ``folding.bags.read_rows`` of its new events.
+    """
+    plan = prepared.plan
+    if not plan.found.partial or prepared.run.source.invariants.incomplete_rows is Consequence.OFF:
+        return []
+    captured = Captured(plan)
+    lacks = any_of([~captured.writes(number) for number in frames.value_numbers(plan)])
+    inserted = prepared.log.changes().where(F.col("operation") == Operation.INSERT).withColumn("deleted", F.lit(False))
+    sound = rows.where(F.col("set_aside").isNull()).select("position")
+    lacking = inserted.where(lacks).join(sound, "position", "left_semi").select("position", "file", "place")
+    lacking = checkpointed(lacking)
+    count = lacking.count()
+    return [contradictions.entry(lacking, INCOMPLETE_ROWS, count, prepared)] if count else []
 
 
 def different_copies(prepared: Prepared, rows: DataFrame) -> list[Contradiction]:

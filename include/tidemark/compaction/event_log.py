@@ -145,7 +145,7 @@ class EventLog:
             truncates=sum(row.events for row in contents if row.operation == Operation.TRUNCATE),
             partial=any(row.partial for row in contents),
             halves=any(row.half for row in contents),
-            moves=any(row.moves for row in contents),
+            moves=found.moved and any(row.moves for row in contents),
         )
         if found.shards:
             shapes, today = shards_of(self.run, found).shapes()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from tidemark import formats
 from tidemark.compaction import renamed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
@@ -80,10 +81,12 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             withheld=withheld.get(name, withholding.NOTHING),
         )
         found = replace(_located(run, _found(news), targets.get(name)), segments=segments.get(name, ()))
+        moving = not moved.isdisjoint(lineages.names_of(name))
         finds[name] = replace(
             found,
             halves=found.halves or name in split,
-            moved=not moved.isdisjoint(lineages.names_of(name)),
+            moves=found.moves and moving,
+            moved=moving,
             history=shard_rules.table_history(found) if found.shards else own_history,
             apart=schema_policies.names_apart(_histories_of(run, name, known), own_history),
             common_path=common_path,
@@ -169,7 +172,9 @@ def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[
 
 
 def _with_moves(run: Run) -> set[str]:
-    """Return the tables that had INSERTs which may lack values, in any batch up to this cut."""
+    """Return the tables that had INSERTs which may be of rows that moved, in any batch up to this cut."""
+    if not formats.moves_rows(formats.resolve(run.source.format)):
+        return set()
     rows = run.ledger.contents(equals("operation", Operation.INSERT), equals("partial", value=True))
     return {run.routed.name_of(row.object) for row in rows if row.batch <= run.cut.batch}
 

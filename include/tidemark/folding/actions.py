@@ -158,6 +158,8 @@ def _read(events: DataFrame, plan: Plan, kept: Sequence[str]) -> DataFrame:
     if plan.soft:  # apart from the old key: a value that does not fit is no reason to set an update aside
         images.append(Image(old, plan.columns, "was"))
     wanted = events.select("operation", *kept, *(text.alias(name) for name, text in texts.items()))
+    if plan.found.partial:
+        wanted = wanted.withColumn("partial", Captured(plan).is_in_part())
     return read_images(wanted, images, shapes=plan.found.shapes, names=plan.found.names, masks=plan.masks)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.events import Operation
 from tidemark.tables.plan import Default, Plan
 from tidemark.values.images import by_table_name
 from tidemark.values.table_columns import any_of
@@ -46,6 +47,13 @@ class Captured:
             # An event from before the column was added cannot have captured it: its row got the default at the source.
             captured |= self.is_from_before(name, default)
         return ~F.col(f"{self._event}partial") | F.col(f"{self._event}deleted") | captured
+
+    def is_in_part(self) -> Expression:
+        """Return whether an event writes a part of its row: an INSERT that has all columns of the table writes all."""
+        names = {column.name for column in self._plan.columns}
+        whole = [id_ for id_ in self._plan.found.shapes if all(id_ in self._holders.get(name, {}) for name in names)]
+        is_whole = (F.col("operation") == Operation.INSERT) & (F.coalesce(F.size("absent"), F.lit(0)) <= 0)
+        return F.col("partial") & ~F.coalesce(is_whole & self._is_of(dict.fromkeys(whole)), F.lit(False))
 
     def lacks(self, number: int) -> Expression:
         """Return whether the event's image has a column, and says that its value was not captured."""

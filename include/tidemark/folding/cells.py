@@ -95,7 +95,9 @@ def _combined(joined: DataFrame, plan: Plan) -> DataFrame:
         }
     )
     in_part = F.col("in_part") if plan.found.partial else F.lit(False)
-    unwritten = any_of([F.lit(False), *(F.col(f"m{n}") <= floor for n in numbers)])
+    # A delete of the batch itself wrote null to the cells, and is no tombstone yet.
+    last_end = F.greatest(floor, "ended_at") if plan.found.partial else floor
+    unwritten = any_of([F.lit(False), *(F.col(f"m{n}") <= last_end for n in numbers)])
     return merged.select(
         *key_names(plan),
         F.col("final").alias("position"),

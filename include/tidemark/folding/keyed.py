@@ -50,9 +50,10 @@ def fold(
         and ``keeps``: there are only deletes, so a value that none of them has is the stored one.
 
         With partial images also ``whole_at``, the position at which the row was last written whole (null: never),
-        ``in_part``, whether any event wrote a part of a row that has to be there, and ``p<n>``, the position at which a
-        column was written (null: no event wrote it; in a row that is deleted softly: no event had it). For a key that
-        has only idle halves of updates, the row has the counts and no position: each is overtaken.
+        ``in_part``, whether any event wrote a part of a row that has to be there, ``ended_at``, the position of its
+        last delete (null: none), and ``p<n>``, the position at which a column was written (null: no event wrote it; in
+        a row that is deleted softly: no event had it). For a key that has only idle halves of updates, the row has the
+        counts and no position: each is overtaken.
     """
     keys = [*apart, *key_names(plan)]
     if plan.found.partial:

@@ -32,7 +32,7 @@ def fold(
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
     is_part = F.col("event.partial") & ~F.col("event.deleted") & ~contradictions.may_make_rows("event.")
-    newest.append(F.some(is_part).alias("in_part"))
+    newest += [F.some(is_part).alias("in_part"), F.max(F.when(F.col("event.deleted"), _acts_at())).alias("ended_at")]
     oldest_first = Window.partitionBy(*keys).orderBy("position")
     if plan.compares:
         once = once.withColumn("breaks", contradictions.breaks_in_parts(oldest_first))
@@ -55,7 +55,8 @@ def fold(
     marks = ["first", "keeps"] if plan.soft else []
     overtaken = F.col("distinct") - F.coalesce((~F.col("newest.moved_away")).cast("int"), F.lit(0))
     counts = [F.col("duplicates"), overtaken.alias("overtaken"), F.col("differing")]
-    counts += [F.col("whole_at"), F.col("in_part")]
+    ended_at = F.greatest("ended_at", "emptied_at") if plan.soft else F.col("ended_at")
+    counts += [F.col("whole_at"), F.col("in_part"), ended_at.alias("ended_at")]
     counts += [F.col("begins"), F.col("breaks")] if plan.compares else []
     counts += [F.col(name) for name in row_images.FOLDED] if images else []
     return folded.select(*keys, "position", "newest.*", *values, *counts, *marks)

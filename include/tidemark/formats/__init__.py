@@ -80,6 +80,7 @@ __all__ = [
     "has_deliveries",
     "informed",
     "marks_loads",
+    "moves_rows",
     "names",
     "orders_by_dump",
     "orders_by_offset",
@@ -240,6 +241,11 @@ def orders_by_offset(module: Format) -> bool:
 def ranks_copies(module: Format) -> bool:
     """Return whether a copy of an event ranks as a new one, because the place in the dump ends positions."""
     return bool(getattr(module, "RANKS_COPIES", False))
+
+
+def moves_rows(module: Format) -> bool:
+    """Return whether an INSERT that lacks values may be the second half of a change of the key."""
+    return bool(getattr(module, "MOVES_ROWS", True))
 
 
 def has_deliveries(module: Format) -> bool:

@@ -38,7 +38,7 @@ from tidemark.events import (
 )
 from tidemark.formats import _mysql
 from tidemark.formats._canal import byte_lists, columns, fixed_bytes, incomplete, labels
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option
 from tidemark.formats._positions import of_offsets
 from tidemark.formats._statements import row_change, statement_only
 
@@ -57,6 +57,8 @@ OPERATIONS = {
     "ROW": Operation.INSERT,
 }
 """``INIT``: a row of DTS's initial load; ``ROW``: a row dumped by Canal's adapter."""
+
+_IN_PARTS = frozenset({Operation.INSERT, Operation.UPDATE})
 
 SCHEMA_CHANGES = frozenset({
     "CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "DDL", "INIT_DDL",
@@ -89,6 +91,8 @@ ranks_by_commit = of_offsets
 
 RANKS_COPIES = True
 
+MOVES_ROWS = False
+
 
 class Options(BaseModel):
     """Facts that Canal messages do not contain."""
@@ -98,7 +102,8 @@ class Options(BaseModel):
     table: str | None = None
     """Table (``database.table``) of messages that name no table."""
     row_image: Literal["full", "partial"] = "full"
-    """``partial`` for ``binlog_row_image`` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged."""
+    """``partial`` for ``binlog_row_image`` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged, and columns
+    that an INSERT lacks are not known."""
     bytes: byte_lists.Writing = None
     """``latin1``: a text in which each character is one byte (Canal). ``number_list``: a list of signed numbers (Huawei
     DRS). None: Latin-1, and a text that may be such a list is set aside."""
@@ -172,17 +177,18 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     events: list[Event] = []
     for number, raw in enumerate(data):
         image = as_stored(bytes(raw))
-        layout, absent = _examine(image, typed)
+        layout, absent = columns.examined(image, typed)
         before: bytes | None = None
         after: bytes | None = image
-        partial = False
+        # what an INSERT lacks was given no value: the row holds the column's default, which the message does not have
+        partial = operation in _IN_PARTS and (bool(absent) or options.row_image == "partial")
         if operation is Operation.DELETE:
             before, after = image, None
         elif operation is Operation.UPDATE:
             before, layout = _before(old[number], layout) if old else (None, layout)
             before = as_stored(before) if before is not None else None
             # with full row images, every UPDATE has an old value; without one, the source logs MINIMAL images
-            partial = bool(absent) or before is None or options.row_image == "partial"
+            partial = partial or before is None
         event = ChangeEvent(
             table=table,
             operation=operation,
@@ -194,7 +200,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
             after=after,
             shape=layout.shape,
             partial=partial,
-            absent=absent if operation is Operation.UPDATE else (),
+            absent=absent if partial else (),
             key=_key(flat.pkNames, layout),
         )
         events.append(event)
@@ -206,16 +212,6 @@ def _rowless(flat: FlatMessage) -> DecodeError:
     if flat.sql:
         return statement_only(flat.type or "", flat.sql)
     return MalformedMessageError(f"`data` holds no row, and the type is {flat.type}")
-
-
-def _examine(image: bytes, typed: RowLayout | None) -> tuple[RowLayout, tuple[str, ...]]:
-    """Return the layout of ``image`` and the columns of ``mysqlType`` that it lacks."""
-    if typed is not None and typed.fits(image):
-        return typed, ()
-    found = members(image)
-    if typed is None:
-        return untyped(tuple(found)), ()
-    return typed.widened(found), typed.missing(found)
 
 
 def _before(old: msgspec.Raw, layout: RowLayout) -> tuple[bytes | None, RowLayout]:

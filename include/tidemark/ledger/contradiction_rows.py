@@ -11,7 +11,7 @@ BEFORE_IMAGES, LOADED_AGAIN, INCOMPLETE_ROWS = "before_images", "loaded_again", 
 IN_WORDS = {
     MISSING_ROWS: "updates or deletes of rows that were not there",
     EXISTING_ROWS: "inserts of rows that were there",
-    INCOMPLETE_ROWS: "rows of which updates told a part, and nothing the rest, which is null",
+    INCOMPLETE_ROWS: "rows of which events carry a part, and none the rest, which is null",
     BEFORE_IMAGES: "before images that are not the row before",
     DIFFERENT_COPIES: "events of which copies say something else",
     LOADED_AGAIN: "loaded rows of keys that were loaded before",

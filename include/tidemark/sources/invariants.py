@@ -26,8 +26,8 @@ class Invariants(BaseModel):
     existing_rows: Chosen = Consequence.WARN
     """An INSERT of a row that is there: the event that deleted it is lost, or the key is not one."""
     incomplete_rows: Chosen = Consequence.WARN
-    """An UPDATE with some columns of a row that was not there: the other columns of the row are null, and their values
-    are not known."""
+    """An UPDATE with some columns of a row that was not there, or an INSERT without some of the row's columns: they are
+    null, and their values are not known."""
     before_images: Chosen = Consequence.WARN
     """A before image that is not the row before: an UPDATE is lost. Of large batches and tables a share is compared."""
     different_copies: Chosen = Consequence.WARN

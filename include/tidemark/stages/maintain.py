@@ -13,6 +13,7 @@ from typing import NamedTuple
 import structlog
 from pyspark.sql import SparkSession
 
+from tidemark import formats
 from tidemark.compaction import state
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
@@ -157,7 +158,8 @@ def settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
     where a row may have moved without its large values. Nor is a name settled that such a table takes events in from:
     what is published under the name itself may be empty, after a rename.
     """
-    moving = {row.object for row in ledger.contents(equals("operation", Operation.INSERT)) if row.moves}
+    inserts = ledger.contents(equals("operation", Operation.INSERT))
+    moving = {row.object for row in inserts if row.moves and formats.moves_rows(formats.resolve(source.format))}
     requested = ledger.rebuild_requests()
     found, needed = set[str](), set[str]()
     for name, row in ledger.published_tables().items():

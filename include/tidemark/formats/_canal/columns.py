@@ -10,7 +10,7 @@ import msgspec
 from tidemark.events import Column
 from tidemark.formats import _mysql
 from tidemark.formats._canal.incomplete import TidbExtension
-from tidemark.formats._json import NULL, RowLayout, members, read
+from tidemark.formats._json import NULL, RowLayout, members, read, untyped
 
 _VARCHAR = 12
 """The number of ``java.sql.Types`` that TiCDC writes for a vector, which is the text of a list there. In MySQL a vector
@@ -40,6 +40,16 @@ def layout_of(types: msgspec.Raw, numbers: msgspec.Raw, tidb: TidbExtension | No
     if layout is None or not layout.latin1 or not _VECTOR.search(text):
         return layout
     return _with_vectors(text, bytes(numbers), tidb=tidb is not None)
+
+
+def examined(image: bytes, typed: RowLayout | None) -> tuple[RowLayout, tuple[str, ...]]:
+    """Return the layout of ``image`` and the columns of ``mysqlType`` that it lacks."""
+    if typed is not None and typed.fits(image):
+        return typed, ()
+    found = members(image)
+    if typed is None:
+        return untyped(tuple(found)), ()
+    return typed.widened(found), typed.missing(found)
 
 
 @functools.lru_cache(maxsize=1024)
