@@ -10,7 +10,19 @@ import pytest
 from support.cases import Case, cases
 from support.doc_tables import table
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError, UnknownTypeError
-from tidemark.events import ChangeEvent, ControlEvent, Encoding, Message, Operation, TableId, Transaction
+from tidemark.events import (
+    TIMES,
+    ChangeEvent,
+    ControlEvent,
+    Encoding,
+    Message,
+    Operation,
+    TableId,
+    Transaction,
+    changed,
+    encode_position,
+    loaded,
+)
 from tidemark.formats import cdl_json
 
 ROW = {"id": 1, "status": "new", "note": None}
@@ -285,6 +297,24 @@ def test_rows_without_lsn_rank_below_changes() -> None:
     """Rows of an initial load that comes late do not undo a change."""
     load = first(data=ROW, transaction=None, TIMESTAMP=1707047996013)
     assert decode(load).position < decode(first(data=ROW)).position
+
+
+@pytest.mark.parametrize("deleted_at", [1707040003000, 1707040005000, 1707040007000])
+def test_without_lsn_the_dump_is_the_order(deleted_at: int) -> None:
+    """A clock orders no changes: a statement may carry the time that it began at, or come from another server."""
+    insert, update = first(data=ROW, TIMESTAMP=1707040000000), first("UPDATE", ROW, TIMESTAMP=1707040005000)
+    delete = first("DELETE", before=ROW, TIMESTAMP=deleted_at)
+    again = second(after=ROW)
+    again["source"] |= {"lsn": None, "ts_ms": 1707040004000}
+    messages = [*({**each, "transaction": None} for each in (insert, update, delete)), again]
+    positions = [decode(message, place=place).position for place, message in enumerate(messages, 1)]
+    assert positions == sorted(set(positions))
+
+
+def test_without_lsn_a_change_ranks_above_those_of_an_older_lake() -> None:
+    """Their positions begin with a time. None of them may hide a change that comes now."""
+    newest = encode_position(loaded(TIMES.stop // 1000, 1, 0, 99))
+    assert newest < encode_position(decode(first(data=ROW, transaction=None)).position) < encode_position(changed(0))
 
 
 def test_an_lsn_that_is_none_sets_the_message_aside() -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownTypeError
-from tidemark.events import Column, Encoding
+from tidemark.events import Column, Encoding, Message, Position, changed, loaded
 from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
@@ -99,6 +99,20 @@ def lsn(value: Number) -> int | None:
     if number is None:
         raise MalformedMessageError(f"`lsn` is {str(value)[:60]!r}, not a log sequence number")
     return number
+
+
+_ABOVE_TIMES = 10**16
+"""Ranks above a time in ms: positions without ``lsn`` had one here (docs/adr/0089)."""
+
+
+def position(lsn: int | None, message: Message) -> Position:
+    """Return ``lsn``, then the place in the dump, because changes of one transaction may share an ``lsn``.
+
+    Rows of an initial load, and of databases that have no ``lsn``, rank below all others, in the order of the dump.
+    """
+    if lsn is None:
+        return loaded(_ABOVE_TIMES, *message.order)
+    return changed(lsn, *message.order)
 
 
 def micros(time: Number) -> int | None:

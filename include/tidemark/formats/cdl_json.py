@@ -30,7 +30,6 @@ from tidemark.events import (
     TableId,
     Transaction,
     changed,
-    loaded,
 )
 from tidemark.formats import _cdl
 from tidemark.formats._debezium import source as debezium_source
@@ -174,7 +173,7 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     return Found(
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
-        position=_position(_cdl.lsn(properties.get("lsn")), committed_at, message),
+        position=_cdl.position(_cdl.lsn(properties.get("lsn")), message),
         after=_image(payload.data),
         committed_at=committed_at,
         captured_at=None,
@@ -193,22 +192,12 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     return Found(
         operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
-        position=_position(None if is_loaded else _cdl.lsn(source.lsn), committed_at, message),
+        position=_cdl.position(None if is_loaded else _cdl.lsn(source.lsn), message),
         after=_image(payload.after),
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),
         transaction=None if source.txId is None else str(source.txId),
     )
-
-
-def _position(lsn: int | None, committed_at: int | None, message: Message) -> Position:
-    """Return ``lsn``, then the place in the dump, because changes of one transaction may share an ``lsn``.
-
-    Rows of an initial load, and of databases that have no ``lsn``, rank below all others, in the order of their times.
-    """
-    if lsn is None:
-        return loaded((committed_at or 0) // 1000, *message.order)
-    return changed(lsn, *message.order)
 
 
 def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
