@@ -139,18 +139,22 @@ def test_bare_rows_need_the_one_structure_of_a_table() -> None:
 
 
 def naming_schema() -> dict[str, Any]:
-    """Return the schema of rows that name their table in the headers."""
+    """Return the schema of rows that may name their table, beside the headers or in them."""
     schema = data_schema({"id": "long", "status": "string", "total": "string"})
     names = [{"name": name, "type": ["null", "string"]} for name in ("schema", "table")]
     schema["fields"][2]["type"] = {**HEADERS, "fields": [*HEADERS["fields"], *names]}
+    schema["fields"] += names
     return schema
 
 
-def test_a_row_that_names_another_table_than_its_id_waits_for_the_metadata() -> None:
+@pytest.mark.parametrize("by", ["headers", "message"])
+def test_a_row_that_names_another_table_than_its_id_waits_for_the_metadata(by: str) -> None:
     """Two tables of one structure may share an id: the row is of the named table, or of none."""
     schema = naming_schema()
     orders, copies = (metadata_in_avro(ORDERS, schema, table=table) for table in ("orders", "copies"))
-    value = row_in_avro(schema, row("INSERT", DATA, schema="shop", table="copies"))
+    name, none = {"schema": "shop", "table": "copies"}, {"schema": None, "table": None}
+    body = row("INSERT", DATA, **(name if by == "headers" else none)) | (name if by == "message" else none)
+    value = row_in_avro(schema, body)
     record = {"topic": "changes", "partition": 0, "offset": 1}
     for options in ({}, {"table": "shop.orders"}):
         with pytest.raises(MissingMetadataError, match=r"is known of shop\.orders only"):
@@ -165,10 +169,10 @@ def test_a_bare_row_that_names_another_table_than_the_option_is_set_aside() -> N
     schema = naming_schema()
     known = known_of(metadata_in_avro(ORDERS, schema))
     headers = {"transactionEventCounter": None, "transactionLastEvent": None, "schema": "shop"}
-    value = written(schema, row("INSERT", DATA, table="copies", **headers))
+    value = written(schema, row("INSERT", DATA, table="copies", **headers) | {"schema": None, "table": None})
     with pytest.raises(MissingMetadataError, match=r"names the table shop\.copies and has no schema id"):
         decode(value, known, table="shop.orders")
-    same = written(schema, row("INSERT", DATA, table="orders", **headers))
+    same = written(schema, row("INSERT", DATA, table="orders", **headers) | {"schema": None, "table": None})
     assert str(decode(same, known, table="shop.orders").table) == "shop.orders"
 
 

@@ -101,6 +101,7 @@ class Index(Generic[S]):
         self._known = known
         self.build = build
         self._built: dict[bytes, S | DecodeError] = {}
+        self._found: dict[tuple[str, Names], S] = {}
 
     def _structure(self, text: bytes) -> S:
         """Return the structure of a content, built once. A failure is kept too, because a table has many rows."""
@@ -121,15 +122,23 @@ class Index(Generic[S]):
         Raises:
             MissingTableError: the id is that of several tables, and nothing names one of them.
         """
+        found = self._found.get((id_, names))
+        if found is None and (found := self._search(id_, names)) is not None:
+            if len(self._found) >= 4096:
+                self._found.clear()
+            self._found[id_, names] = found
+        return found
+
+    def _search(self, id_: str, names: Names) -> S | None:
         found = [structure for structure in self._of_id(id_) if not self._denied(structure.table, names)]
-        if len(found) > 1 and len({structure.table for structure in found}) > 1:
+        if len({structure.table for structure in found}) > 1:
             named = {str(each) for each in (names.own or names.option, names.topic) if each is not None}
             found = [structure for structure in found if str(structure.table) in named]
             if len({structure.table for structure in found}) != 1:
                 raise MissingTableError(
                     f"the schema id '{id_[:80]}' is that of several tables, and the message names none"
                 )
-        return found[0] if len(found) == 1 else _newest(found)
+        return _newest(found)
 
     def _denied(self, table: TableId, names: Names) -> bool:
         """Return whether a row with a schema id of this table says that it is of another one."""

@@ -46,12 +46,12 @@ def structure_of_bytes(id_: str | None, message: Message, options: Options, know
             does not have exactly one structure.
         MalformedMessageError: nothing names the table.
     """
-    named = _option(options)
     if id_:
         found = known.by_id(id_, _names(None, message, options))
         if found is None:
             raise _not_landed(id_, known)
         return found
+    named = _option(options)
     if named is None and message.topic is None:
         raise MalformedMessageError(f"no {MAGIC} envelope with a schema id: nothing tells how to read the message")
     table = named or known.table_of_topic(message.topic or "")
@@ -65,13 +65,11 @@ def structure_of_bytes(id_: str | None, message: Message, options: Options, know
 
 
 def structure_named(row: Row, message: Message, options: Options, known: Index[S], table: S) -> S:
-    """Return the structure of the table that a row in Avro names; ``table``, which read the row, if it names none.
+    """Return the structure of the table that a row in Avro names. In most cases it is ``table``, which read the row.
 
     Raises:
         MissingMetadataError: no structure of that table is known by the row's id, or the row has no id.
     """
-    if row.named is None:
-        return table
     if row.id:
         found = known.by_id(row.id, _names(row, message, options))
         if found is None:
@@ -91,10 +89,10 @@ def _names(row: Row | None, message: Message, options: Options) -> Names:
 
 def _not_landed(id_: str, known: Index[S]) -> MissingMetadataError:
     """Return the error for a schema id that is not known, or only known of other tables."""
-    tables = known.tables_of_id(id_)
+    tables = ", ".join(known.tables_of_id(id_))
     if tables:
         return MissingMetadataError(
-            f"the schema id '{id_[:80]}' is known of {', '.join(tables)} only, and the message or its topic names "
+            f"the schema id '{id_[:80]}' is known of {tables[:200]} only, and the message or its topic names "
             "another table; land the dump of the metadata topic, and the message again with it or later; if each id "
             "is of one table, whatever the topics are called, set the option `schema_ids: unique`"
         )
