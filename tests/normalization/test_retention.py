@@ -13,7 +13,7 @@ from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.retention import drop_events, drop_up_to, gone_up_to
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BatchRow, CutRow, TransactionRow
+from tidemark.ledger.rows import BatchRow, CutRow, TableRow, TransactionRow
 from tidemark.ledger.transactions import OPEN, WHOLE
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
@@ -77,17 +77,42 @@ def test_events_past_their_time_are_decoded_again_with_those_of_retries(lake: La
     assert _ids(lake, "expired") == ["1", "2", "3"]
 
 
-def test_events_of_a_transaction_that_only_a_killed_run_saw_closed_stay(lake: Lake) -> None:
-    """The ledger has its rows for a batch that the change log has not; the next run may find the transaction open."""
-    fields = {"source": "closing", "format": "canal_json", "landing": "x", "retention": {"changelog_days": 400}}
-    source, ledger = Source.model_validate(fields), Ledger(lake, "closing")
-    ledger.replace(BatchRow, [BatchRow(batch=1, landed=1, decoded=1, control=0, quarantined=0, events=1)])
-    ledger.replace(CutRow, [CutRow(cut=1, state="published", batch=1)])
-    states = {1: OPEN, 2: WHOLE}
+def _closing(lake: Lake, name: str, batches: int, states: dict[int, str]) -> tuple[Source, Ledger]:
+    """A source whose transaction began in batch 1, with a published cut for each batch."""
+    fields = {"source": name, "format": "canal_json", "landing": "x", "retention": {"changelog_days": 400}}
+    source, ledger, numbers = Source.model_validate(fields), Ledger(lake, name), range(1, batches + 1)
+    written = [BatchRow(batch=each, landed=1, decoded=1, control=0, quarantined=0, events=1) for each in numbers]
+    ledger.replace(BatchRow, written)
+    ledger.replace(CutRow, [CutRow(cut=each, state="published", batch=each) for each in numbers])
     rows = [TransactionRow(batch=at, id="t", state=each, since=1, events=1, seen="{}") for at, each in states.items()]
     ledger.replace(TransactionRow, rows)
+    return source, ledger
+
+
+def _past(source: Source, ledger: Ledger, oldest: int, *settled: str) -> int:
+    """The last batch whose events may go in 500 days, if a cut is the oldest that is kept."""
     later = datetime.now(UTC) + timedelta(days=500)
-    assert [maintain._past_events(ledger, source, 1, later, decoded) for decoded in states] == [0, 1]
+    return maintain._past_events(ledger, source, oldest, later, frozenset(settled))
+
+
+def test_events_stay_that_a_kept_cut_held_for_a_transaction_which_ended_later(lake: Lake) -> None:
+    """The next cut takes them in: after a restore of that cut, and where no later cut was written.
+
+    The ledger may have the end from a run that was killed, whose batch the change log has not.
+    """
+    source, ledger = _closing(lake, "ending", 4, {2: OPEN, 3: WHOLE})
+    assert [_past(source, ledger, oldest) for oldest in (1, 2, 3, 4)] == [0, 0, 3, 4]
+
+
+def test_events_stay_of_tables_that_a_kept_cut_left_behind(lake: Lake) -> None:
+    """A table that was stopped then goes on from its own batch after a restore; also with what was held there."""
+    source, ledger = _closing(lake, "behind", 6, {2: OPEN, 4: WHOLE})
+    stopped = {"shop.orders": (5, "stopped", 3), "shop.rest": (5, "published", 5), "shop.bag": (5, "stopped", 1)}
+    rows = [TableRow(cut=cut, object=name, state=state, batch=at) for name, (cut, state, at) in stopped.items()]
+    ledger.replace(TableRow, [*rows, TableRow(cut=6, object="shop.orders", state="published", batch=6)])
+    assert _past(source, ledger, 5, "shop.rest") == 5
+    assert _past(source, ledger, 5, "shop.rest", "shop.orders") == 0
+    assert _past(source, ledger, 6, "shop.rest", "shop.orders") == 6
 
 
 def test_what_retention_keeps_is_strict() -> None:

@@ -6,7 +6,7 @@ under way: the candidates begin where ``main`` stands, and could not be publishe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -19,12 +19,13 @@ from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
 from tidemark.lake import maintenance, names, retention
 from tidemark.lake.branches import marker, rows_in
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts, transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
+from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.schemas import NAMES
 from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
@@ -124,31 +125,48 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
     oldest = cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young)
     decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     expires = retained.changelog_days is not None and idle
+    going_on = settled(lake, ledger, source) if expires else frozenset()
     return _Horizons(
         cut=oldest,
         snapshots=young,
         orphans=now - timedelta(days=kept.orphan_days),
         tombstones=_last_before(ledger, dead),
         messages=_past_messages(ledger, source, now, decoded),
-        events=_past_events(ledger, source, oldest, now, decoded) if expires else 0,
-        settled=settled(lake, ledger, source) if expires else frozenset(),
+        events=_past_events(ledger, source, oldest, now, going_on) if expires else 0,
+        settled=going_on,
         quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
         if retained.quarantine_days is not None
         else 0,
     )
 
 
-def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime, decoded: int) -> int:
-    """Return the last batch whose events may go: no cut that is kept, and no open transaction, goes on from it.
+def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime, going_on: Collection[str]) -> int:
+    """Return the last batch whose events may go: nothing goes on from it, neither from now nor after a restore.
 
-    ``decoded`` is the last batch of the change log: of later ones, the ledger may have what a killed run left.
+    Args:
+        ledger: of the source.
+        source: the source.
+        oldest: the oldest cut that is kept.
+        now: the time.
+        going_on: the tables whose events go (``settled``).
     """
-    kept = [row.batch for row in ledger.cuts() if row.cut == oldest]
-    known = transactions.states(ledger, decoded)
-    waiting = [row.since - 1 for row in known.values() if row.state == transactions.OPEN]
+    stood = min((row.batch for row in _standing(ledger, oldest, going_on)), default=0)
+    known = ledger.transactions()
+    # What was open then is released after a restore, though it has ended since. What is open now was so then, or later.
+    held = [*transactions.as_of(known, stood).values(), *(row for row in known if row.batch > stood)]
+    waiting = [row.since - 1 for row in held if row.state == transactions.OPEN]
     again = [batch - 1 for batch in ledger.reprocessing()]
     past = _last_before(ledger, now - timedelta(days=source.retention.changelog_days or 0))
-    return max(0, min([past, *(kept or [0]), *waiting, *again]))
+    return max(0, min([past, stood, *waiting, *again]))
+
+
+def _standing(ledger: Ledger, cut: int, tables: Collection[str]) -> Iterator[CutRow | TableRow]:
+    """Yield a cut, and the tables that it left behind its batch."""
+    yield from ledger.cuts(equals("cut", cut))
+    known = sorted(ledger.tables(at_most("cut", cut)), key=lambda row: row.cut)
+    for name, row in {row.object: row for row in known}.items():
+        if name in tables and row.state in {cuts.STOPPED, cuts.WAITING}:
+            yield row
 
 
 def settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
