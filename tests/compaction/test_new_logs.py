@@ -118,6 +118,23 @@ def test_a_log_that_begins_anew_is_held_until_the_source_file_says_so(
     ]
 
 
+def test_a_new_log_of_a_stopped_table_is_held_when_the_table_goes_on(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake
+) -> None:
+    """Nothing of it is in the cut that stops it, so that cut is published without a question about it."""
+    shop = source("debezium_json", tables={"shop.*": {"key": ["id"]}})
+    landing = Path(shop.landing).parent
+    deliver(landing, "a", [_changed("c", at, 120, 1000 + at, id=at, status="new") for at in (1, 2, 3)])
+    run_all(shop)
+    deliver(landing, "b", [_changed("u", 30, 4, 500, id=1, status="paid")])
+    stopping = run_all(_with(shop, tables={"shop.*": {"key": ["status"]}}))
+    assert stopping["compact"].problems
+    assert (_problem(stopping), stopping["publish"].summary["cut"]) == ("", 2)
+    assert "log_restarts: [2026-05-30T02:26:40Z]" in _held(shop)
+    assert _rows(lake, shop) == {1: "new", 2: "new", 3: "new"}
+    assert_ledger_closes(lake, shop.source)
+
+
 def test_late_events_that_look_like_a_new_log_are_approved(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:

@@ -21,6 +21,7 @@ from tidemark.quality.doubt import Doubt
 from tidemark.quality.restarts import told_by_line, written
 from tidemark.quality.unplaced_loads import of_loads
 from tidemark.quality.verdicts import Invariant
+from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
 
 LOG_WENT_BACK = "tables whose log went back while time went on"
@@ -41,7 +42,7 @@ def doubts_about(
     Args:
         source: the source.
         spans: what the events of each table span in each batch up to the cut's.
-        published: the last batch that is published; later ones are new.
+        published: the last batch that is published; later ones are new. Of tables behind it: ``doubts_of_cut``.
         offsets: of the records of Kafka in each batch up to the cut's.
     """
     old, new = defaultdict[str, list[SpanRow]](list), defaultdict[str, list[SpanRow]](list)
@@ -65,8 +66,9 @@ def doubts_about(
 
 
 def invariants(doubts: Iterable[Doubt]) -> dict[str, Invariant]:
-    """Return the doubts about one table as invariants."""
-    return {doubt.invariant: Invariant(value=doubt.value, severity=doubt.severity) for doubt in doubts}
+    """Return the doubts about one table as invariants; of one name, the one that blocks."""
+    ordered = sorted(doubts, key=lambda doubt: doubt.severity is Severity.BLOCK)
+    return {doubt.invariant: Invariant(value=doubt.value, severity=doubt.severity) for doubt in ordered}
 
 
 def _logs(

@@ -39,7 +39,8 @@ from tidemark.quality import (
     volume,
 )
 from tidemark.quality.doubt import Doubt
-from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about, invariants
+from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, invariants
+from tidemark.quality.doubts_of_cut import doubts_of_cut
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.judging import judge
@@ -71,17 +72,8 @@ def run(source: Source) -> StageReport:
         return _nothing_new(ledger, source)
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
-    once, published = ReadOnce(lake, source.source), last.batch if last else 0
-    up_to = at_most("batch", cut.batch)
-    offsets = ledger.offsets(up_to)
-    doubts = doubts_about(source, ledger.spans(up_to), published, offsets)
-    now, before = (renamed.known_to(once, source, batch).followed for batch in (cut.batch, published))
-    folded, followed = _folded(lake, rows), Followed(now, before)
-    for name, in_doubt in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
-        doubts[name] = [*doubts.get(name, ()), *in_doubt]
-    for name in [name for name in doubts if name in folded]:
-        known = doubts.setdefault(folded[name], [])
-        known += [doubt for doubt in doubts.pop(name) if doubt not in known]
+    once = ReadOnce(lake, source.source)
+    doubts = _doubts(lake, once, source, cut, rows)
     contradictions = ledger.contradictions(equals("cut", cut.cut))
     past = ledger.tables(equals("state", cuts.PUBLISHED))
     contradicted = contradicting.invariants_of(contradictions, source.invariants)
@@ -90,6 +82,7 @@ def run(source: Source) -> StageReport:
     verdicts, places = judge(lake, once, source, rows, _by_object(doubts, contradicted, volumes, drifts))
     summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
+    offsets = once.offsets(at_most("batch", cut.batch))
     of_messages = _of_messages(lake, ledger, source, JudgedBatches.of(ledger, last, cut), offsets)
     findings = [*of_messages, *_freshness(ledger, source, [*past, *rows])]
     whole = of_source(source.source, findings, docs)
@@ -165,6 +158,26 @@ def _of_messages(
     asked = source.invariants.lone_tombstones
     if asked is not Consequence.OFF:
         yield from lone_tombstones.judged(lake, source.source, batches, Severity(asked.value))
+
+
+def _doubts(
+    lake: Lake, ledger: Ledger, source: Source, cut: CutRow, rows: Sequence[TableRow]
+) -> dict[str, list[Doubt]]:
+    """Return the doubts about the events that a cut takes in, by the table that takes them in."""
+    last = cuts.last_published(ledger)
+    now, before = (renamed.known_to(ledger, source, batch) for batch in (cut.batch, last.batch if last else 0))
+    folded = _folded(lake, rows)
+    into = {name: row.object for row in rows for name in now.names_of(row.object)}
+    into |= folded | {row.object: row.object for row in rows}
+    found = doubts_of_cut(source, ledger, cut, into)
+    followed = Followed(now.followed, before.followed)
+    for name, doubts in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
+        found[name] = [*found.get(name, ()), *doubts]
+    of_tables: dict[str, list[Doubt]] = {}
+    for name, doubts in found.items():
+        known = of_tables.setdefault(into[name], [])
+        known += [doubt for doubt in doubts if doubt not in known]
+    return of_tables
 
 
 def _folded(lake: Lake, rows: Iterable[TableRow]) -> dict[str, str]:
