@@ -39,7 +39,7 @@ def placed(
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         placing = formats.placing_of(module, row.position)
         names = renamed_in(row, objects)
-        if placing is None or not (names or row.together) or not _rank_alike(source, row, names):
+        if placing is None or not (names or row.together) or not rank_alike(source, row, names):
             continue
         if placing is Placing.DUMP:
             dumped = dumped or Dump(ledger, batch)
@@ -49,7 +49,7 @@ def placed(
     return found
 
 
-def _rank_alike(source: Source, row: StatementRow, names: Collection[str]) -> bool:
+def rank_alike(source: Source, row: StatementRow, names: Collection[str]) -> bool:
     """Return whether the table of a statement and the tables that it renames were loaded equally often until then.
 
     Each load of ``reloads`` raises the positions of a table (``normalization.new_logs``).

@@ -55,7 +55,7 @@ def doubts_about_renames(
     renames = {name: of_table for name, of_table in every.items() if name in objects}
     if not renames:
         return {}
-    moved, settled = _moved(ledger), histories(ledger, renames)
+    moved, settled = last_moved(ledger), histories(ledger, renames)
     found: dict[str, list[Doubt]] = defaultdict(list)
     for name, of_table in renames.items():
         emptyings = settled[name].until(batch).emptyings if name in settled else ()
@@ -96,7 +96,7 @@ def _loaded_since(spans: Iterable[SpanRow], renames: Sequence[TableRename], stan
     return [Doubt(UNPLACED_LOAD, count, reason)]
 
 
-def _moved(ledger: Ledger) -> dict[str, int]:
+def last_moved(ledger: Ledger) -> dict[str, int]:
     """Return by table the last batch of the newest published cut that moved it."""
     published = {row.cut for row in ledger.cuts() if row.state == cuts.PUBLISHED}
     rows = sorted(

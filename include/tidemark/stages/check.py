@@ -17,6 +17,7 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark.compaction import renamed
+from tidemark.compaction.unplaced_statements import UNPLACED_STATEMENT, Moved, doubts_about_statements
 from tidemark.lake import names
 from tidemark.lake.catalog import home
 from tidemark.lake.filters import at_most, equals
@@ -171,7 +172,9 @@ def _doubts(
     into |= folded | {row.object: row.object for row in rows}
     found = doubts_of_cut(source, ledger, cut, into)
     followed = Followed(now.followed, before.followed)
-    for name, doubts in doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed).items():
+    of_renames = doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed)
+    of_statements = doubts_about_statements(ledger, source, Moved(rows, cut.batch, folded, now))
+    for name, doubts in [*of_renames.items(), *of_statements.items()]:
         found[name] = [*found.get(name, ()), *doubts]
     of_tables: dict[str, list[Doubt]] = {}
     for name, doubts in found.items():
@@ -215,6 +218,7 @@ _APPROVABLE = (
     | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
     | {unread_messages.UNREAD_MESSAGES, lone_tombstones.LONE_TOMBSTONES}
+    | {UNPLACED_STATEMENT}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )
