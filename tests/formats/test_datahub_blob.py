@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import MalformedMessageError, MissingTableError, UnknownOperationError, UnknownTypeError
+from tidemark.errors import (
+    IncompleteMessageError,
+    MalformedMessageError,
+    MissingTableError,
+    UnknownOperationError,
+    UnknownTypeError,
+)
 from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, SchemaChange, changed
 from tidemark.formats import datahub_blob
 from tidemark.formats._datahub import blob
@@ -344,6 +350,31 @@ def test_truncate_is_a_schema_change_and_a_row_change(op: str) -> None:
 def test_erase_with_a_drop_empties_nothing() -> None:
     """A dropped table is no row change."""
     assert [type(event) for event in decode(message("ERASE", ddl={"text": "drop table orders"}))] == [SchemaChange]
+
+
+@pytest.mark.parametrize(
+    ("text", "operations"),
+    [
+        ("alter table orders rename column a to b", []),
+        ("/* x */ DROP TABLE orders", []),
+        ("truncate table orders", [Operation.TRUNCATE]),
+    ],
+)
+def test_a_query_that_changes_a_schema_is_a_schema_change(text: str, operations: list[Operation]) -> None:
+    """It says what the operations of schema changes say, and has their place."""
+    change, *others = decode(message("QUERY", ddl={"text": text}))
+    assert isinstance(change, SchemaChange)
+    assert (change.statement, change.position, str(change.table)) == (text, changed(12, 0), "shop.orders")
+    assert [event.operation for event in others] == operations
+
+
+def test_a_query_that_changes_rows_is_set_aside_unless_it_annotates_them() -> None:
+    """Which rows it changed is not known; a log in ROW format has them in messages of their own."""
+    envelope = message("QUERY", ddl={"text": "update orders set v = 1"})
+    with pytest.raises(IncompleteMessageError, match="annotations: true"):
+        decode(envelope)
+    assert [type(event) for event in decode(envelope, annotations=True)] == [ControlEvent]
+    assert [type(event) for event in decode(message("QUERY", ddl={"text": "flush tables"}))] == [ControlEvent]
 
 
 @pytest.mark.parametrize("op", ["CREATE", "ALTER", "RENAME", "ERASE"])

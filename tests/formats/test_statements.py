@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tidemark.formats._mysql import truncates
-from tidemark.formats._statements import row_change
+from tidemark.formats._statements import row_change, schema_change
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,19 @@ def test_statements_that_change_rows(statement: str, verb: str) -> None:
 def test_other_statements(statement: str | None) -> None:
     """A verb inside a comment, a name, a text or another statement does not count."""
     assert row_change(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "changes"),
+    [
+        ("alter table t add c int", True), ("-- a\n/* b */ DROP TABLE t", True), ("TRUNCATE t", True),
+        ("SET STATEMENT a=1 FOR RENAME TABLE t TO u", True), ("/*!50001 CREATE TABLE t (a int) */", True),
+        ("UPDATE t SET a = 1", False), ("/* DROP TABLE t */ COMMIT", False), ("DROPPED", False), ("", False),
+    ],
+)  # fmt: skip
+def test_statements_that_change_a_schema(statement: str, changes: bool) -> None:  # noqa: FBT001
+    """A verb inside a comment does not count."""
+    assert schema_change(statement) is changes
 
 
 @pytest.mark.parametrize(

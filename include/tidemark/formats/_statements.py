@@ -1,4 +1,4 @@
-"""The first word of SQL text, which tells a change of rows from other statements.
+"""The first word of SQL text, which tells changes of rows and changes of a schema from other statements.
 
 A message with the SQL text of a change, and without its rows, cannot be applied: only the database knows which rows the
 statement changed.
@@ -11,6 +11,8 @@ import re
 from tidemark.errors import IncompleteMessageError
 
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "UPSERT"})
+
+_OF_A_SCHEMA = frozenset({"ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE"})
 
 _BLANK = r"(?:\s|/\*.*?\*/|--(?=\s|$)[^\n]*|#[^\n]*)"
 
@@ -56,11 +58,8 @@ def executed(statement: str) -> str:
 
 def row_change(statement: str | None) -> str | None:
     """Return the verb of a statement that changes rows (``UPDATE``), in capitals; None for any other statement."""
-    if not statement:
-        return None
-    statement = executed(statement)
-    before = _BEFORE.match(statement)
-    words = _WORDS.match(statement, before.end() if before else 0)
+    statement = executed(statement or "")
+    words = _first_words(statement)
     if words is None:
         return None
     verb, second = words[1].upper(), (words[2] or "").upper()
@@ -73,6 +72,18 @@ def row_change(statement: str | None) -> str | None:
     if verb == "LOAD":
         return "LOAD" if second in {"DATA", "XML"} else None
     return verb if verb in _CHANGES else None
+
+
+def schema_change(statement: str) -> bool:
+    """Return whether a statement changes what tables there are or what they are like, a TRUNCATE included."""
+    words = _first_words(executed(statement))
+    return words is not None and words[1].upper() in _OF_A_SCHEMA
+
+
+def _first_words(statement: str) -> re.Match[str] | None:
+    """Return the first word, and the second one if there is one, behind blanks, comments and brackets."""
+    before = _BEFORE.match(statement)
+    return _WORDS.match(statement, before.end() if before else 0)
 
 
 def statement_only(verb: str, statement: str, remedy: str = "") -> IncompleteMessageError:

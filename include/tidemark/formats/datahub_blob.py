@@ -39,6 +39,7 @@ from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped
 from tidemark.formats._positions import of_a_sequence
+from tidemark.formats._statements import row_change, schema_change, statement_only
 
 TOOLS = ("Alibaba DataHub (Blob topics)", "DataWorks Data Integration")
 
@@ -69,7 +70,11 @@ CONTROLS = {
     "XAROLLBACK": "xa_rollback",
     "MHEARTBEAT": "heartbeat",
 }
-"""``QUERY`` is the SQL text of a change. The change has messages of its own."""
+"""``QUERY`` is the SQL text of a change. It may annotate rows that have messages of their own (``annotations``)."""
+
+_ANNOTATED = (
+    ". If the log is in ROW format and its rows have messages of their own, write the option `annotations: true`"
+)
 
 _INITIAL_LOAD = frozenset({"-1", -1})
 
@@ -88,6 +93,8 @@ class Options(BaseModel):
 
     table: str | None = None
     """Table (``database.table``, ``database.schema.table``) of messages that name no table."""
+    annotations: bool = False
+    """True: the log is in ROW format, and SQL text of row changes (``QUERY``) only annotates them."""
 
 
 _envelope = msgspec.json.Decoder(Envelope)
@@ -134,6 +141,11 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
         return [_row_change(payload, OPERATIONS[op], described(bytes(envelope.schema)), moment, options)]
     if op in SCHEMA_CHANGES:
         return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
+    text = (payload.ddl.text if payload.ddl else None) if op == "QUERY" else None
+    if text and schema_change(text):
+        return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
+    if (verb := row_change(text)) and not options.annotations:
+        raise statement_only(verb, text or "", _ANNOTATED)
     if op not in CONTROLS:
         allowed = ", ".join([*OPERATIONS, *SCHEMA_CHANGES, *CONTROLS])
         raise UnknownOperationError(f"`op` is {payload.op!r}; a Blob message has {allowed}")
