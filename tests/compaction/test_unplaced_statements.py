@@ -229,7 +229,7 @@ def _dumped(partition: int, offset: int, **members: Any) -> str:
 def test_a_statement_of_canal_in_another_partition_is_held(
     source: Callable[..., Source], spark: SparkSession, lake: Lake
 ) -> None:
-    """Canal sends every statement to the first partition. Publish says what to do, and a person may let it pass."""
+    """Canal sends every statement to the first partition. A person may let it pass; the next one is held again."""
     shop = source("canal_json", tables={"shop.*": {"key": ["id"]}})
     lines = [
         _dumped(2, 7, type="INSERT", data=[{"id": "1"}], es=1000),
@@ -244,3 +244,8 @@ def test_a_statement_of_canal_in_another_partition_is_held(
         publish(shop)
     publish(shop, approve=1)
     assert run_all(shop)["check"].problems == ()
+
+    added = _dumped(0, 901, type="ALTER", isDdl=True, sql="ALTER TABLE a ADD b int DEFAULT 7", data=None, es=3000)
+    (Path(shop.landing).parent / "b.json").write_text(added)
+    with pytest.raises(ExpectationError, match="--approve 2"):
+        run_all(shop)
