@@ -152,9 +152,10 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
     structures = index(known, _structure)
     table = structure_of_bytes(wire.schema_id, message, options, structures)
     row = _row(table, wire)
-    if row.table or row.headers.table:
-        table = structure_named(row, message, options, structures, table)
-        row = _row(table, wire)
+    if (row.table or row.headers.table) and (
+        named := structure_named(row, message, options, structures, table)
+    ) is not table:
+        table, row = named, _row(named, wire)
     return [change(message, row, table, options, guessed=not wire.schema_id)]
 
 
@@ -234,11 +235,8 @@ def _row(table: AvroStructure, wire: Wire) -> Row:
         converted = msgspec.convert(headers, Headers)
     except msgspec.ValidationError as error:
         raise MalformedMessageError(f"`headers` that Replicate does not write: {error}") from error
-    row = Row(headers=converted, data=_image(data, table), before=_image(before, table), id=wire.schema_id)
-    if isinstance(datum.get("table"), str):
-        row.table = datum["table"]
-        row.schema = datum["schema"] if isinstance(datum.get("schema"), str) else None
-    return row
+    named = {name: text for name in ("schema", "table") if isinstance(text := datum.get(name), str)}
+    return Row(headers=converted, data=_image(data, table), before=_image(before, table), id=wire.schema_id, **named)
 
 
 def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:
