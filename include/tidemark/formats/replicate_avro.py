@@ -152,10 +152,9 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
     structures = index(known, _structure)
     table = structure_of_bytes(wire.schema_id, message, options, structures)
     row = _row(table, wire)
-    if (row.table or row.headers.table) and (
-        named := structure_named(row, message, options, structures, table)
-    ) is not table:
-        table, row = named, _row(named, wire)
+    if row.table or row.headers.table:
+        named = structure_named(row, message, options, structures, table)
+        table, row = named, row if named is table else _row(named, wire)
     return [change(message, row, table, options, guessed=not wire.schema_id)]
 
 
@@ -235,8 +234,9 @@ def _row(table: AvroStructure, wire: Wire) -> Row:
         converted = msgspec.convert(headers, Headers)
     except msgspec.ValidationError as error:
         raise MalformedMessageError(f"`headers` that Replicate does not write: {error}") from error
-    named = {name: text for name in ("schema", "table") if isinstance(text := datum.get(name), str)}
-    return Row(headers=converted, data=_image(data, table), before=_image(before, table), id=wire.schema_id, **named)
+    name, schema = datum.get("table"), datum.get("schema")
+    own = (schema if isinstance(schema, str) else None, name) if isinstance(name, str) else (None, None)
+    return Row(converted, _image(data, table), _image(before, table), *own, wire.schema_id)
 
 
 def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:
