@@ -243,8 +243,8 @@ def test_formats_are_told_with_tools_gaps_and_options() -> None:
     assert canal["options"]["row_image"] == {
         "type": "full or partial",
         "default": "full",
-        "meaning": "`partial` for `binlog_row_image` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged, and "
-        "columns that an INSERT lacks are not known.",
+        "meaning": "`partial` for `binlog_row_image` NOBLOB or MINIMAL: columns that an UPDATE lacks are unchanged, "
+        "and columns that an INSERT lacks are not known.",
     }
     assert canal["options"]["table"]["default"] is None
     assert "  option annotations (boolean, default false): " in listing.stdout

@@ -235,8 +235,8 @@ def _row(table: AvroStructure, wire: Wire) -> Row:
     except msgspec.ValidationError as error:
         raise MalformedMessageError(f"`headers` that Replicate does not write: {error}") from error
     name, schema = datum.get("table"), datum.get("schema")
-    own = (schema if isinstance(schema, str) else None, name) if isinstance(name, str) else (None, None)
-    return Row(converted, _image(data, table), _image(before, table), *own, wire.schema_id)
+    schema, name = (schema if isinstance(schema, str) else None, name) if isinstance(name, str) else (None, None)
+    return Row(converted, _image(data, table), _image(before, table), schema, name, wire.schema_id)
 
 
 def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:
