@@ -73,12 +73,12 @@ class Dump:
 
     def places(self, row: StatementRow, names: Collection[str]) -> bool:
         """Return whether there is one order, and the times of rows in files agree with it at a statement."""
-        if not self.is_one or row.position.split(".")[1] == _PARTITION or row.at is None:
+        if not self.is_one or row.position.split(".")[1] == OFFSET or row.at is None:
             return self.is_one
         return not any(_contradicts(span, row.position, row.at) for span in self._spans if span.object in names)
 
 
-_PARTITION = "011"
+OFFSET = "011"
 """Second part of a position that is the offset of a Kafka record (``Message.order``)."""
 
 

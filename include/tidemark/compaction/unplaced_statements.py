@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from tidemark import formats
-from tidemark.compaction.placed_statements import Dump, rank_alike
+from tidemark.compaction.placed_statements import OFFSET, Dump, rank_alike
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages
 from tidemark.events import Operation, TableId, encode_position
@@ -102,8 +103,6 @@ class _Places:
     def __init__(self, ledger: Ledger, source: Source, batch: int, names: Collection[str]) -> None:
         self._ledger, self._source, self._batch = ledger, source, batch
         self._module = formats.resolve(source.format)
-        self._dump: Dump | None = None
-        self._topics: set[str] = set()
         rows = [row for row in ledger.statements(at_most("batch", batch)) if row.dialect != LOAD]
         self._rows = {row.position: row for row in sorted(rows, key=lambda row: row.batch, reverse=True)}
         self._histories = histories(ledger, names)
@@ -124,13 +123,33 @@ class _Places:
 
     def _without_text(self, name: str, stated: Collection[int]) -> list[Stated]:
         """Return the TRUNCATEs that are known from the types of messages alone, each with a place of its batch."""
-        contents = self._ledger.contents(equals("object", name), equals("operation", Operation.TRUNCATE))
-        batches = {row.batch for row in contents}.difference(stated)
-        spans = self._spans(name) if batches else []
+        batches = self._truncated[name].difference(stated)
+        spans = self._spans[name] if batches else []
         return [Stated(span.newest, span.batch, _EMPTIES) for span in spans if span.batch in batches]
 
-    def _spans(self, name: str) -> list[SpanRow]:
-        return self._ledger.spans(equals("object", name), at_most("batch", self._batch))
+    @cached_property
+    def _truncated(self) -> Mapping[str, set[int]]:
+        """The batches with a TRUNCATE, by table."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for row in self._ledger.contents(equals("operation", Operation.TRUNCATE)):
+            found[row.object].add(row.batch)
+        return found
+
+    @cached_property
+    def _spans(self) -> Mapping[str, list[SpanRow]]:
+        """What the events of each table span, by table."""
+        found: dict[str, list[SpanRow]] = defaultdict(list)
+        for row in self._ledger.spans(at_most("batch", self._batch)):
+            found[row.object].append(row)
+        return found
+
+    @cached_property
+    def _is_one_order(self) -> bool:
+        return Dump(self._ledger, self._batch).is_one
+
+    @cached_property
+    def _topics(self) -> set[str]:
+        return {each.topic for each in self._ledger.offsets(at_most("batch", self._batch))}
 
     def unplaced(self, stated: Stated, name: str) -> Unplaced | None:
         """Return why a statement has no place among the rows under a name; None if it has one."""
@@ -148,16 +167,13 @@ class _Places:
         return row is None or rank_alike(self._source, row, {name})
 
     def _unplaced_in_dump(self, stated: Stated, name: str) -> Unplaced | None:
-        if self._dump is None:
-            self._dump = Dump(self._ledger, self._batch)
-            self._topics = {each.topic for each in self._ledger.offsets(at_most("batch", self._batch))}
-        if self._dump.is_one:
+        if self._is_one_order:
             return None
         row = self._rows.get(stated.position)
         if row is not None and len(self._topics) > 1 and not _is_named(name, row):
             reason = "its message does not name the table, and may have come in another topic than the rows"
             return Unplaced(stated.batch, reason)
-        apart = [span.batch for span in self._spans(name) if _is_apart(span, stated.position)]
+        apart = [span.batch for span in self._spans[name] if _is_apart(span, stated.position)]
         reason = "rows of the table were dumped in another partition, or otherwise than it"
         return Unplaced(max(stated.batch, min(apart)), reason) if apart else None
 
@@ -167,8 +183,8 @@ def _is_named(name: str, row: StatementRow) -> bool:
     return str(TableId(row.database, row.schema, row.name or "")).casefold() == name.casefold()
 
 
-_OFFSET, _FIRST = encode_position((1,)), encode_position((0,))
-"""Second part of a place in the dump that is an offset of Kafka (``Message.order``), and the first partition."""
+_FIRST = encode_position((0,))
+"""The third part of a place in the dump, of a record in the first partition (``Message.order``)."""
 
 
 def _is_apart(span: SpanRow, position: str) -> bool:
@@ -185,13 +201,13 @@ def _is_apart(span: SpanRow, position: str) -> bool:
         return True
     if oldest == log:
         return _order_of(span.oldest or "") != order
-    return order[1] == _OFFSET and order[2] != _FIRST
+    return order[1] == OFFSET and order[2] != _FIRST
 
 
 def _order_of(position: str) -> list[str]:
     """Return the beginning of a place in the dump that places in the same order share: log, kind and partition."""
     parts = position.split(".")
-    return parts[:3] if parts[1] == _OFFSET else parts[:2]
+    return parts[:3] if parts[1] == OFFSET else parts[:2]
 
 
 def _doubt(name: str, found: Sequence[tuple[Stated, Unplaced]], texts: Mapping[str, str]) -> Doubt:
