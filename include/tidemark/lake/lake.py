@@ -25,7 +25,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.transforms import IdentityTransform
 
 from tidemark.errors import ConfigurationError
-from tidemark.lake import known_metadata, known_schemas
+from tidemark.lake import known_metadata, known_schemas, known_statements
 from tidemark.lake.branches import MARKER
 from tidemark.lake.catalog import catalog_name, catalog_properties, opening, require_catalog, spark_properties
 from tidemark.lake.commits import commit_files
@@ -44,6 +44,7 @@ class Lake:
         self.properties = dict(properties)
         known_metadata.remember()
         known_schemas.remember()
+        known_statements.remember()
         self.catalog: Catalog = catalog or guarded(load_catalog(name, **self.properties))
 
     @classmethod
