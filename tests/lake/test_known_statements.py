@@ -12,7 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from sqlalchemy import text
 
-from tidemark.lake import known_statements
+from tidemark.lake.known_statements import remembering
 from tidemark.lake.lake import as_iceberg
 
 V0 = """
@@ -28,13 +28,14 @@ SCHEMA = as_iceberg(pa.schema([("id", pa.int64())]))
 @pytest.fixture(params=["v0", "v1"])
 def catalogs(request: pytest.FixtureRequest, tmp_path: Path) -> list[SqlCatalog]:
     """Two catalogs in one database, in the version that older writers know or the one that also has views."""
-    known_statements.remember()
     if request.param == "v0":
         with closing(sqlite3.connect(tmp_path / "catalog.db")) as before, before:
             before.executescript(V0)
     options = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": tmp_path.as_uri()}
     made = [SqlCatalog(name, **options) for name in ("one", "two")]
     made[0].create_namespace("shop")
+    for catalog in made:
+        assert remembering(catalog) is catalog
     return made
 
 

@@ -25,12 +25,13 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.transforms import IdentityTransform
 
 from tidemark.errors import ConfigurationError
-from tidemark.lake import known_metadata, known_schemas, known_statements
+from tidemark.lake import known_metadata, known_schemas
 from tidemark.lake.branches import MARKER
 from tidemark.lake.catalog import catalog_name, catalog_properties, opening, require_catalog, spark_properties
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.lake.fences import guarded
+from tidemark.lake.known_statements import remembering
 from tidemark.lake.names import Identifier
 from tidemark.lake.retries import retried
 from tidemark.text import quoted
@@ -44,8 +45,7 @@ class Lake:
         self.properties = dict(properties)
         known_metadata.remember()
         known_schemas.remember()
-        known_statements.remember()
-        self.catalog: Catalog = catalog or guarded(load_catalog(name, **self.properties))
+        self.catalog: Catalog = catalog or guarded(remembering(load_catalog(name, **self.properties)))
 
     @classmethod
     def open(cls) -> Lake:
