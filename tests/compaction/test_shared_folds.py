@@ -13,7 +13,6 @@ from support import plans
 from support.histories import Table, deliver, message, with_position
 from support.published import without_delivery
 from support.reference import Change, Row, fold
-from support.rounds import PROVING
 from support.running import run_all
 from tidemark.compaction import shared_folds
 from tidemark.compaction.candidate import Prepared
@@ -54,11 +53,9 @@ def _runs() -> list[list[Change]]:
             four.insert(30, 5, "once", "more"),
         ],
     ]  # fmt: skip
-    if PROVING:
-        runs.append([_bad(one, 50, 1), two.insert(50, 7, "g", "h")])  # nothing of the first can be read
-        last_words = [(t.update(60, 5, "last", "word"), t.delete(61, 6, "", "")) for t in TENANTS]
-        runs += [[change for pair in last_words for change in pair], [_bad(one, 70, 1), _bad(two, 70, 2)]]
-    return runs
+    runs.append([_bad(one, 50, 1), two.insert(50, 7, "g", "h")])  # nothing of the first can be read
+    last_words = [(t.update(60, 5, "last", "word"), t.delete(61, 6, "", "")) for t in TENANTS]
+    return [*runs, [change for pair in last_words for change in pair], [_bad(one, 70, 1), _bad(two, 70, 2)]]
 
 
 TOGETHER = [
@@ -124,11 +121,12 @@ def _expected(runs: int) -> dict[str, list[Row]]:
 
 
 @pytest.mark.spark
-@pytest.mark.more
+@pytest.mark.prove
 def test_folded_together_as_apart(source: Callable[..., Source], lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Late, dead, repeated, partial and bad events, changed keys and truncates: no table sees that others are by.
 
-    The rows are the model's, and the counts are the same as with a plan for each table, which ``make prove`` makes too.
+    The rows are the model's, and the counts are the same as with a plan for each table. ``make test`` folds the tables
+    of ``test_convergence.py`` together, whose rows are the model's.
     """
     together: list[list[str]] = []
     folded = shared_folds._folded
@@ -141,15 +139,14 @@ def test_folded_together_as_apart(source: Callable[..., Source], lake: Lake, mon
     types = {"id": "long", "name": "string", "note": "string"}
     fields = {"tables": {"shop.tenant_*": {"key": ["id"], "columns": types}, "shop.other": {"key": ["id"]}}}
     at_once = Outcome(source("debezium_json", **fields), lake, together)
-    assert at_once.together == TOGETHER[: len(_runs())]
+    assert at_once.together == TOGETHER
     assert at_once.rows == [_expected(runs) for runs in range(1, len(_runs()) + 1)]
-    assert at_once.counts[: len(COUNTS)] == COUNTS[: len(_runs())]
-    if PROVING:
-        monkeypatch.setattr(shared_folds, "_MOST", 1)
-        landing = str(Path(source("debezium_json").landing).parent / "other" / "*")
-        apart = Outcome(source("debezium_json", **fields, landing=landing), lake, together)
-        assert not any(apart.together)
-        assert (apart.rows, apart.counts) == (at_once.rows, at_once.counts)
+    assert at_once.counts[: len(COUNTS)] == COUNTS
+    monkeypatch.setattr(shared_folds, "_MOST", 1)
+    landing = str(Path(source("debezium_json").landing).parent / "other" / "*")
+    apart = Outcome(source("debezium_json", **fields, landing=landing), lake, together)
+    assert not any(apart.together)
+    assert (apart.rows, apart.counts) == (at_once.rows, at_once.counts)
 
 
 @pytest.mark.parametrize("limit", ["_MOST", "_PASSED_OVER"])

@@ -62,20 +62,6 @@ def _rows(lake: Lake, source: Source, table: str, columns: str) -> list[tuple[An
     return [tuple(row.values()) for row in answer.to_pylist()]
 
 
-def test_a_decimal_whose_scale_changes_keeps_its_values(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
-    """The bytes of a Decimal mean what the schema beside them says, whatever the column has become since."""
-    made = source("debezium_json", tables={"shop.prices": {"key": ["id"]}})
-    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
-    newer = [insert("prices", 2, price=decimal("0.1234", 4)), insert("prices", 3, price=decimal("56.78", 2))]
-    assert not _run(made, tmp_path, "b.json", *newer)
-    wanted = [(1, Decimal("12.3400")), (2, Decimal("0.1234")), (3, Decimal("56.7800"))]
-    assert _rows(lake, made, "prices", "id, price") == wanted
-    statement = f'SELECT after.id, after.price FROM {made.source}."prices__changes" ORDER BY 1'  # noqa: S608
-    assert [tuple(row.values()) for row in query(lake, statement).to_pylist()] == wanted
-    life = explain(lake, f"{made.source}.prices", ["id=1"])
-    assert Decimal(str(life.chapters[0].cells["price"].new)) == Decimal("12.34")
-
-
 POINTS: dict[str, tuple[str, object]] = {
     "as_decimal": ("decimal(12, 4)", Decimal("12.3400")),
     "as_string": ("string", "12.34"),
@@ -138,21 +124,6 @@ def test_a_declared_type_moves_no_point(table: str, declared: Declared, lake: La
     """The scale is the message's, not the one in the source file."""
     assert not [problem for problem in declared.problems if table in problem]
     assert _rows(lake, declared.source, table, "id, price") == [(1, POINTS[table][1])]
-
-
-def test_a_type_that_holds_no_value_of_a_column_stops_its_table(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
-    """The reason names the column and the types that do; other tables go on, and the right type publishes all."""
-    made = source("debezium_json", tables={"shop.*": {"key": ["id"]}, "shop.b": {"columns": {"placed": "long"}}})
-    moment = logical("time.Timestamp", "int64", 1767225600123)
-    problems = _run(made, tmp_path, "a.json", insert("a", 1, placed=moment), insert("b", 2, placed=moment))
-    assert problems
-    assert all("shop.b: column 'placed' comes as epoch_ms, which no long holds" in problem for problem in problems)
-    assert all(problem.endswith("date, timestamp, timestamptz, string") for problem in problems)
-    assert lake.find((made.source, "a")) is not None
-    tables = {"shop.*": {"key": ["id"]}, "shop.b": {"columns": {"placed": "string"}}}
-    mended = Source.model_validate({**made.model_dump(exclude={"tables"}, by_alias=True), "tables": tables})
-    assert not _run(mended, tmp_path, "b.json", insert("a", 3, placed=moment))
-    assert _rows(lake, made, "b", "id, placed") == [(2, "2026-01-01T00:00:00.123000")]
 
 
 def test_bytes_that_are_no_text_are_no_string(declared: Declared, lake: Lake) -> None:
@@ -222,48 +193,117 @@ def test_the_source_file_tells_how_values_are_written_where_no_message_does(
     assert (cells["placed"].new, cells["total"].new) == ("2026-01-01T00:00:00.123000", "12.34")
 
 
-def test_a_new_column_with_a_reserved_name_can_be_left_out(source: MakeSource, lake: Lake, tmp_path: Path) -> None:
-    """It stops its table, and the reason names the way on."""
-    made = source("debezium_json", tables={"shop.prices": {"key": ["id"]}})
-    assert not _run(made, tmp_path, "a.json", insert("prices", 1, price=decimal("12.34", 2)))
-    further = {"price": decimal("56.78", 2), "_deleted": ({"type": "int32"}, 0)}
-    problems = _run(made, tmp_path, "b.json", insert("prices", 2, **further))
-    assert all("'_deleted'" in problem and "`schema: ignore`" in problem for problem in problems)
-    assert problems
-    ignoring = Source.model_validate({**made.model_dump(by_alias=True), "schema": "ignore"})
-    assert not _run(ignoring, tmp_path, "c.json", insert("prices", 3, **further))
-    assert [number for number, _ in _rows(lake, made, "prices", "id, price")] == [1, 2, 3]
-
-
 def unscaled(number: int) -> str:
     """Write an integer as Connect does."""
     return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
 
 
-def test_numbers_of_any_size_and_times_of_any_digits_lose_no_row(
-    source: MakeSource, lake: Lake, tmp_path: Path
-) -> None:
-    """Negative scales, more digits than Iceberg has, numbers without a scale, seven digits of a second."""
-    tables = {"shop.plans": {"key": ["id"], "columns": {"made": "string", "narrow": "decimal(38, 18)"}}}
-    made = source("debezium_json", tables=tables)
-    number = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
-    columns = {
-        "budget": (decimal("0", -2, 20)[0], unscaled(1234)),
-        "wide": (decimal("0", 30, 65)[0], unscaled(10**65 - 1)),
-        "amount": (number, {"scale": 0, "value": unscaled(2**256 - 1)}),
-        "narrow": (number, {"scale": 1, "value": unscaled(15)}),
-        "made": logical("time.NanoTimestamp", "int64", 1648811502929775100),
-        "opens": logical("time.NanoTime", "int64", 40302929775100),
-    }
-    assert not _run(made, tmp_path, "a.json", insert("plans", 1, **columns))
+class Changing(NamedTuple):
+    """Three runs over tables whose columns change, and what the source file says of them."""
+
+    source: Source
+    problems: list[list[str]]
+    """By run, what was held back."""
+    tables: list[set[str]]
+    """By run, the tables that are published."""
+
+    def of(self, table: str) -> list[list[str]]:
+        """What was held back of one table, by run."""
+        return [[problem for problem in problems if f"shop.{table}" in problem] for problems in self.problems]
+
+
+NUMBER = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
+PLAN = {
+    "budget": (decimal("0", -2, 20)[0], unscaled(1234)),
+    "wide": (decimal("0", 30, 65)[0], unscaled(10**65 - 1)),
+    "amount": (NUMBER, {"scale": 0, "value": unscaled(2**256 - 1)}),
+    "narrow": (NUMBER, {"scale": 1, "value": unscaled(15)}),
+    "made": logical("time.NanoTimestamp", "int64", 1648811502929775100),
+    "opens": logical("time.NanoTime", "int64", 40302929775100),
+}
+
+
+@pytest.fixture(scope="module")
+def changing(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Changing:
+    """A type that no value has and then one that they have, a finer scale, a reserved name, a type that is gone."""
+    place = tmp_path_factory.mktemp("changing")
+    (place / "landing").mkdir()
+    moment = logical("time.Timestamp", "int64", 1767225600123)
+    further = {"price": decimal("56.78", 2), "_deleted": ({"type": "int32"}, 0)}
     # A column that was published as a decimal stays one, also when the source file names no type any more.
-    named = {"shop.plans": {"key": ["id"], "columns": {"made": "string"}}}
-    later = made.model_copy(update={"tables": source("debezium_json", tables=named).tables})
-    fine = {**columns, "budget": (columns["budget"][0], unscaled(-99)), "made": (columns["made"][0], None)}
-    assert not _run(later, tmp_path, "b.json", insert("plans", 2, **fine))
+    fine = {**PLAN, "budget": (PLAN["budget"][0], unscaled(-99)), "made": (PLAN["made"][0], None)}
+    runs: list[tuple[dict[str, Any], list[bytes]]] = [
+        (
+            {"b": {"placed": "long"}, "plans": {"made": "string", "narrow": "decimal(38, 18)"}},
+            [
+                insert("prices", 1, price=decimal("12.34", 2)),
+                insert("a", 1, placed=moment),
+                insert("b", 2, placed=moment),
+                insert("marked", 1, price=decimal("12.34", 2)),
+                insert("plans", 1, **PLAN),
+            ],
+        ),
+        (
+            {"b": {"placed": "string"}, "plans": {"made": "string"}},
+            [
+                insert("prices", 2, price=decimal("0.1234", 4)),
+                insert("prices", 3, price=decimal("56.78", 2)),
+                insert("a", 3, placed=moment),
+                insert("marked", 2, **further),
+                insert("plans", 2, **fine),
+            ],
+        ),
+        ({"b": {"placed": "string"}, "plans": {"made": "string"}}, [insert("marked", 3, **further)]),
+    ]
+    problems, tables = [], []
+    for number, (columns, messages) in enumerate(runs):
+        named = {f"shop.{name}": {"columns": types} for name, types in columns.items()}
+        fields = {"source": "changing", "format": "debezium_json", "landing": str(place / "landing" / "*")}
+        fields |= {"schema": "ignore"} if number == 2 else {}
+        made = Source.model_validate({**fields, "tables": {"shop.*": {"key": ["id"]}, **named}})
+        problems.append(_run(made, place, f"{number}.json", *messages))
+        tables.append(set(lake.tables("changing")))
+    return Changing(made, problems, tables)
+
+
+def test_a_decimal_whose_scale_changes_keeps_its_values(changing: Changing, lake: Lake) -> None:
+    """The bytes of a Decimal mean what the schema beside them says, whatever the column has become since."""
+    assert changing.of("prices") == [[], [], []]
+    wanted = [(1, Decimal("12.3400")), (2, Decimal("0.1234")), (3, Decimal("56.7800"))]
+    assert _rows(lake, changing.source, "prices", "id, price") == wanted
+    statement = 'SELECT after.id, after.price FROM changing."prices__changes" ORDER BY 1'
+    assert [tuple(row.values()) for row in query(lake, statement).to_pylist()] == wanted
+    life = explain(lake, "changing.prices", ["id=1"])
+    assert Decimal(str(life.chapters[0].cells["price"].new)) == Decimal("12.34")
+
+
+def test_a_type_that_holds_no_value_of_a_column_stops_its_table(changing: Changing, lake: Lake) -> None:
+    """The reason names the column and the types that do; other tables go on, and the right type publishes all."""
+    first, *others = changing.of("b")
+    assert first == changing.problems[0]
+    assert all("shop.b: column 'placed' comes as epoch_ms, which no long holds" in problem for problem in first)
+    assert all(problem.endswith("date, timestamp, timestamptz, string") for problem in first)
+    assert others == [[], []]
+    assert ("a" in changing.tables[0], "b" in changing.tables[0]) == (True, False)
+    assert _rows(lake, changing.source, "b", "id, placed") == [(2, "2026-01-01T00:00:00.123000")]
+
+
+def test_a_new_column_with_a_reserved_name_can_be_left_out(changing: Changing, lake: Lake) -> None:
+    """It stops its table, and the reason names the way on."""
+    first, second, third = changing.of("marked")
+    assert second
+    assert all("'_deleted'" in problem and "`schema: ignore`" in problem for problem in second)
+    assert second == changing.problems[1]
+    assert (first, third) == ([], [])
+    assert [number for number, _ in _rows(lake, changing.source, "marked", "id, price")] == [1, 2, 3]
+
+
+def test_numbers_of_any_size_and_times_of_any_digits_lose_no_row(changing: Changing, lake: Lake) -> None:
+    """Negative scales, more digits than Iceberg has, numbers without a scale, seven digits of a second."""
+    assert changing.of("plans") == [[], [], []]
     wide, wei = "9" * 35 + "." + "9" * 30, str(2**256 - 1)
     made_at, opens = "2022-04-01T11:11:42.9297751", "11:11:42.9297751"
-    assert _rows(lake, made, "plans", "id, budget, wide, amount, narrow, made, opens") == [
+    assert _rows(lake, changing.source, "plans", "id, budget, wide, amount, narrow, made, opens") == [
         (1, Decimal(123400), wide, wei, Decimal("1.5"), made_at, opens),
         (2, Decimal(-9900), wide, wei, Decimal("1.5"), None, opens),
     ]
