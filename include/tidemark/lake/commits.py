@@ -14,11 +14,9 @@ from pyiceberg.io.pyarrow import (
     parquet_path_to_id_mapping,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
-from pyiceberg.table import Table, Transaction
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update import TableUpdate
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import Record
 
@@ -52,7 +50,7 @@ def commit_files(
     made = [_data_file(table, file) for file in files]
     if not (made or replaced or summary):
         return
-    with _Transaction(table) as transaction:
+    with table.transaction() as transaction:
         begin = partial(_Exchange, Operation.OVERWRITE) if replaced else partial(_FastAppendFiles, Operation.APPEND)
         with begin(transaction, table.io, snapshot_properties=dict(summary), branch=branch) as snapshot:
             for old in replaced:
@@ -79,25 +77,6 @@ class _Exchange(_OverwriteFiles):
 
     def _wrote(self, manifest: ManifestFile) -> bool:
         return manifest.added_snapshot_id == self._snapshot_id
-
-
-class _Transaction(Transaction):
-    """A transaction that copies the table's metadata once for each step, and not before the first.
-
-    PyIceberg's own copies it, with all snapshots, whenever a step reads any of it.
-    """
-
-    _copied: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        """The metadata after the updates so far."""
-        base, updates = self._table.metadata, self._updates
-        if not updates:
-            return base
-        if self._copied is None or self._copied[0] is not base or self._copied[1] is not updates:
-            self._copied = base, updates, super().table_metadata
-        return self._copied[2]
 
 
 def _data_file(table: Table, file: WrittenFile) -> DataFile:
