@@ -1,28 +1,32 @@
 """Fewer messages to the JVM: lookups are remembered, and lists are sent in pieces of ten items.
 
 When an expression calls a function, PySpark sends three messages to the JVM. The first two look up the class of the
-functions and the function in it. For the first one, the JVM searches all jars for a class of the default package.
-PySpark also makes a column again each time it is named, and sends a list item by item. A plan calls hundreds of
-functions. The remembered objects have no state, so threads may share them. Measured in docs/adr/0009.
+functions and the function in it. For the first one, the JVM searches all jars for a class of the default package. The
+third one makes the expression, which ``known_expressions`` remembers. PySpark also sends a list item by item. A plan
+calls hundreds of functions. The remembered objects have no state, so threads may share them. Measured in docs/adr/0009.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
 
 from py4j.java_gateway import JavaClass, JavaObject, JVMView
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from tidemark.spark import known_expressions
+
 ENGINE_ERRORS = (PySparkException, Py4JError)
 """Errors of Spark. Where PySpark has no error of its own for one of the JVM (a stack that overflows), it is Py4J's."""
 
-CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+CLASSES = (
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.expressions.Window",
+    "PythonUtils",
+    "PythonSQLUtils",
+)
 """Classes that PySpark looks up, by the names that it uses. A name that it does not use does no harm."""
-
-_COLUMNS = 4096
-"""Most columns that are remembered by name."""
 
 _AT_ONCE = 10
 """Most items that ``java.util.List.of`` takes."""
@@ -33,6 +37,7 @@ def remember(jvm: JVMView) -> None:
     for name in CLASSES:
         found = getattr(jvm, name)
         if not isinstance(found, _Remembered):
+            known_expressions.forget()
             setattr(jvm, name, _Remembered(found._fqn, found._gateway_client))  # noqa: SLF001  py4j has no other way
 
 
@@ -40,10 +45,10 @@ class _Remembered(JavaClass):  # type: ignore[misc]
     def __getattr__(self, name: str) -> object:
         """Return a member and keep it as an attribute: Python calls this only for attributes that do not exist yet."""
         member = super().__getattr__(name)
-        if name == "col":
-            member = lru_cache(maxsize=_COLUMNS)(partial(member))
-        elif name == "toSeq":
-            member = self._to_seq(member)
+        if name == "toSeq":
+            member = known_expressions.sequence(self._to_seq(member))
+        else:
+            member = known_expressions.function(str(self._fqn), name, member)
         setattr(self, name, member)
         return member
 
