@@ -3,7 +3,8 @@
 When an expression calls a function, PySpark sends three messages to the JVM. The first two look up the class of the
 functions and the function in it. For the first one, the JVM searches all jars for a class of the default package. The
 third one makes the expression, which ``known_expressions`` remembers. PySpark also sends a list item by item. A plan
-calls hundreds of functions. The remembered objects have no state, so threads may share them. Measured in docs/adr/0009.
+calls hundreds of functions. The remembered objects have no state, so threads may share them. Measured in docs/adr/0009
+and 0091.
 """
 
 from __future__ import annotations
