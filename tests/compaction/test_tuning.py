@@ -22,7 +22,7 @@ from tidemark.compaction.decisions import Built
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.lake.lake import Lake
 from tidemark.sources.model import Source
-from tidemark.spark import session
+from tidemark.spark import tuning
 
 pytestmark = pytest.mark.spark
 TUNED = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage")
@@ -47,7 +47,7 @@ def test_small_tables_are_built_apart_from_large_ones(
         return built
 
     monkeypatch.setattr(building, "build_candidate", watched)
-    monkeypatch.setattr(session, "_FEW_ROWS", 8)
+    monkeypatch.setattr(tuning, "_FEW_ROWS", 8)
     run_all(shop)
     in_one_go = ["false", "1", before[2]]
     assert seen == {"shop.few": in_one_go, "shop.more": in_one_go, "shop.many": before}

@@ -31,8 +31,8 @@ class Counts(NamedTuple):
     """Bytes written for other stages to read."""
 
 
-MOST = Counts(jobs=19, stages=38, tasks=60, shuffled=9_000)
-"""A tenth above the 17 jobs, 34 stages and 7,347 bytes that were counted on 2026-11-25. The 39 tasks were counted with
+MOST = Counts(jobs=8, stages=10, tasks=14, shuffled=2_000)
+"""A tenth above the 7 jobs, 9 stages and 1,785 bytes that were counted on 2026-11-28. The 9 tasks were counted with
 two cores; rows that the driver gives to Spark are read by as many tasks as there are cores."""
 
 
@@ -135,7 +135,8 @@ def test_a_merge_reads_the_partitions_that_a_batch_touches(
             run_stage(stage, shop, None, None)
         watch = Watch(spark)
         run_stage("compact", shop, None, None)
-        assert 0 < watch.most_read() <= ROWS // 12
+        events = 3  # of each table; the step that seeks their rows may read both
+        assert 0 < watch.most_read() <= ROWS // 12 + events
         for stage in ("check", "publish"):
             run_stage(stage, shop, None, None)
         for each in known:

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.spark.session import tuned_for
+from tidemark.spark.tuning import tuned_for
 
 PARTITIONS, ADAPTIVE = "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"
 
@@ -71,7 +71,7 @@ def _stages(tracker: Any, job: int) -> list[int]:
 def test_small_tables_get_a_task_for_each_50_000_rows(tables: list[int], partitions: str, adaptive: str) -> None:
     """The largest of the tables decides; large ones are left to adaptive execution; all is as before at the end."""
     held = {PARTITIONS: "16", ADAPTIVE: "true"}
-    conf = SimpleNamespace(get=lambda name: held.get(name, "as before"), set=held.__setitem__)
+    conf = SimpleNamespace(get=lambda name, _=None: held.get(name, "as before"), set=held.__setitem__)
     with tuned_for(SimpleNamespace(conf=conf), tables):  # type: ignore[arg-type]
         assert (held[PARTITIONS], held[ADAPTIVE]) == (partitions, adaptive)
     assert (held[PARTITIONS], held[ADAPTIVE]) == ("16", "true")

@@ -27,7 +27,7 @@ from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake.branches import MARKER
 from tidemark.sources.schema_policy import Retyped
-from tidemark.spark.session import is_small, tuned_for
+from tidemark.spark.tuning import is_small, tuned_for
 from tidemark.tables import layouts
 from tidemark.tables.plan import Found, Plan
 

@@ -75,11 +75,11 @@ class Prepared:
 
     def stored(self) -> DataFrame:
         """Return the rows of the candidate, under the names that their columns will have when it is published."""
-        return frames.of_today(self.run.session.table(self.branch), self.plan)
+        return frames.of_today(self.run.read(self.plan.rows, self.run.cut.branch), self.plan)
 
     def stored_at(self, snapshot: int) -> DataFrame:
         """Return the rows of the candidate as they were at a snapshot, as ``stored``."""
-        table, version = self.current(), self.run.session.read.option("versionAsOf", str(snapshot))
+        table = self.current()
         written = table.snapshot_by_id(snapshot)
         known = table.schemas()[written.schema_id] if written and written.schema_id is not None else table.schema()
         # Spark gives the names that columns had then: of a column that was renamed when the snapshot was published, the
@@ -91,7 +91,7 @@ class Prepared:
             else F.lit(None).cast(spark_type(str(field.field_type))).alias(field.name)
             for field in table.schema().fields
         ]
-        rows = version.table(self.run.lake.spark_name(self.plan.rows))
+        rows = self.run.at(self.plan.rows, snapshot)
         return frames.of_today(rows.select(*columns), self.plan)
 
     def is_below(self, oldest: str | None, snapshot: int) -> bool:

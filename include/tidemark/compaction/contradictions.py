@@ -37,6 +37,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.sources.choices import Consequence
 from tidemark.spark.session import checkpointed
+from tidemark.spark.tuning import gathered
 from tidemark.tables.plan import Found
 from tidemark.text import harmless, key_text
 from tidemark.values.iso8601 import to_micros
@@ -133,7 +134,8 @@ def before_images(prepared: Prepared, changes: DataFrame, start: int, *, of_dele
         of_deletes: whether the before images of DELETEs are compared too.
     """
     plan = prepared.plan
-    sides = compared.sides(changes.where(F.col("operation") != Operation.TRUNCATE), plan, of_deletes=of_deletes)
+    changed = changes.where(F.col("operation") != Operation.TRUNCATE)
+    sides = gathered(compared.sides(changed, plan, of_deletes=of_deletes))
     if truncates := truncation.known(prepared):
         sides = sides.where(F.col("position") > truncates.newest[""].position)  # shards are not compared
     rows, dead = compared.stored(prepared.stored_at(start), plan), idle_events.died_at(prepared)

@@ -109,7 +109,10 @@ class EventLog:
         if self.run.lake.find(quarantine) is None:
             return events
         aside = self.run.read(quarantine).where(F.col("object") == self.plan.found.object)
-        return events.join(aside.select("batch", "file", "place"), ["batch", "file", "place"], "left_anti")
+        aside = aside.select("batch", "file", "place")
+        # Of the events nothing is shuffled for a few rows: they may be all that the table ever had.
+        aside = F.broadcast(aside) if self.run.is_little(quarantine) else aside
+        return events.join(aside, ["batch", "file", "place"], "left_anti")
 
     def _up_to(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:
         """Return the events of the table up to a batch, without transactions that are not published."""

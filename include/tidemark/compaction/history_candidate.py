@@ -24,6 +24,7 @@ from tidemark.events import Operation
 from tidemark.folding import actions, frames, log_places, versions
 from tidemark.folding.truncates import Truncates
 from tidemark.spark.session import checkpointed, named
+from tidemark.spark.tuning import gathered
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, IS_CURRENT, POSITION, VALID_FROM, VALID_TO
 from tidemark.text import quoted
@@ -54,7 +55,7 @@ def _build(prepared: Prepared, events: Events, views: ExitStack) -> None:
         history.merge(history.with_gone(history.folded(None), None, views), anywhere=True)
         return
     history.fill()
-    acted = checkpointed(versions.events(_actions(history.log, new, read), read))
+    acted = checkpointed(versions.events(gathered(_actions(history.log, new, read)), read))
     placed = checkpointed(history.placed(acted))
     late, reborn = _late_and_reborn(placed)
     usual = history.onward(placed, everywhere=emptied is not None, reborn=reborn > 0, whole=late > 0)
@@ -136,7 +137,7 @@ class _History:
         rows = named(checkpointed(rows), views)
         stored = self._keyed(POSITION)
         if keys is not None:
-            stored = stored.join(F.broadcast(keys), self.keys, "left_semi")
+            stored = stored.join(self.run.small_side(keys, self.plan.versions), self.keys, "left_semi")
         stored = stored.select(*self.keys, F.col(POSITION).alias("position"))
         if not every:
             stored = stored.where(log_places.has_delivery())
@@ -171,7 +172,7 @@ class _History:
 
     def _stored(self) -> DataFrame:
         """Return the versions in the branch, under the names that their columns will have when the cut is published."""
-        return frames.of_today(self.run.session.table(self.branch), self.plan)
+        return frames.of_today(self.run.read(self.plan.versions, self.run.cut.branch), self.plan)
 
     def _keyed(self, *names: str | Expression) -> DataFrame:
         """Return rows of the history table, its key under the names that frames have."""
@@ -185,12 +186,14 @@ class _History:
         """
         plan, keys = self.plan, self.keys
         first = events.groupBy(*keys).agg(F.min("position").alias("first"))
-        touched = F.broadcast(first.select(*keys))
-        current = self._keyed(POSITION).where(IS_CURRENT).join(touched, keys, "left_semi")
+        touched = first.select(*keys)
+        near = self.run.small_side(touched, plan.versions)
+        current = self._keyed(POSITION).where(IS_CURRENT).join(near, keys, "left_semi")
         known = first.join(current.select(*keys, F.col(POSITION).alias("stands_at")), keys, "left")
         died_at = over = F.lit(None).cast("string")
         if "tombstone" in self.state.kinds:
-            dead = self.state.tombstones().join(touched, keys, "left_semi")
+            near = self.run.small_side(touched, plan.state)
+            dead = self.state.tombstones().join(near, keys, "left_semi")
             known = known.join(dead.groupBy(*keys).agg(F.max("position").alias("died_at")), keys, "left")
             died_at = F.col("died_at")
         if self.state.truncates:
@@ -239,13 +242,15 @@ class _History:
             )
         )
         if everywhere:
-            current = current.join(F.broadcast(touched.where("late")), keys, "left_anti")
+            current = current.join(self.run.small_side(touched.where("late"), plan.versions), keys, "left_anti")
         else:
-            current = current.join(F.broadcast(touched.where(~F.col("late"))), keys, "left_semi")
+            near = self.run.small_side(touched.where(~F.col("late")), plan.versions)
+            current = current.join(near, keys, "left_semi")
         rows = mine.unionByName(current)
         if not reborn:
             return rows
-        ended = self._keyed(VALID_TO).where(~F.col(IS_CURRENT)).join(F.broadcast(touched), keys, "left_semi")
+        near = self.run.small_side(touched, plan.versions)
+        ended = self._keyed(VALID_TO).where(~F.col(IS_CURRENT)).join(near, keys, "left_semi")
         floors = ended.groupBy(*keys).agg(F.max(VALID_TO).alias("floor"))
         return rows.join(floors, keys, "left")
 

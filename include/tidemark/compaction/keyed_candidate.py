@@ -43,6 +43,7 @@ from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import MARKER
 from tidemark.lake.commits import commit_files
 from tidemark.spark.session import checkpointed, named
+from tidemark.spark.tuning import gathered
 from tidemark.tables import reasons, row_checks
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
@@ -177,7 +178,7 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     if images:
         rows, kept = row_images.with_images(rows, images.share), (*kept, *row_images.KEPT)
     acted = moved_rows.acted(prepared.log, Events(plan, rows), None if plan.soft else truncates, kept)
-    acted = named(acted, views)
+    acted = named(gathered(acted), views)
     folded = keyed.fold(acted.where(F.col("set_aside").isNull()), plan, truncates=truncates, images=images)
     if plan.soft and truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)

@@ -11,11 +11,16 @@ from tidemark.compaction.routing import Routing
 from tidemark.lake import names
 from tidemark.lake.branches import rows_in
 from tidemark.lake.lake import Lake
+from tidemark.lake.maintenance import size_of
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
 from tidemark.sources.model import Source
+from tidemark.spark.tuning import gathered, is_in_one_partition, small_side
 from tidemark.tables.plan import Found
+
+_BYTES_OF_A_TASK = 32 << 20
+"""Files of a table that one task reads; Iceberg gives it four times as many at the most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +75,8 @@ class Run:
     """Tables that are to be built again from their whole change log, and the request."""
     routed: Routing = field(default_factory=Routing)
     """The tables that are folded into others."""
+    little: dict[Identifier, bool] = field(default_factory=dict)
+    """What ``is_little`` found."""
 
     @property
     def ledger(self) -> Ledger:
@@ -78,15 +85,36 @@ class Run:
 
     def beside(self, lake: Lake) -> Run:
         """Return this run on another lake."""
-        return replace(self, lake=lake)
+        return replace(self, lake=lake, little={})
 
     def read(self, identifier: Identifier, branch: str | None = None) -> DataFrame:
-        """Return a table, or a branch of it, as a frame."""
-        return self.session.table(self.lake.spark_name(identifier, branch))
+        """Return a table, or a branch of it, as a frame; ``gathered`` where its files are small enough for one task."""
+        return self._in_one_task(identifier, self.session.table(self.lake.spark_name(identifier, branch)))
+
+    def at(self, identifier: Identifier, snapshot: int) -> DataFrame:
+        """Return a snapshot of a table as a frame, as ``read`` does."""
+        version = self.session.read.option("versionAsOf", str(snapshot))
+        return self._in_one_task(identifier, version.table(self.lake.spark_name(identifier)))
+
+    def small_side(self, frame: DataFrame, identifier: Identifier) -> DataFrame:
+        """Return a frame marked as the small side of a join with a table that is ``read``."""
+        return small_side(frame, is_gathered=self._is_gathered(identifier))
+
+    def _in_one_task(self, identifier: Identifier, rows: DataFrame) -> DataFrame:
+        return gathered(rows) if self._is_gathered(identifier) else rows
+
+    def _is_gathered(self, identifier: Identifier) -> bool:
+        return is_in_one_partition() and self.is_little(identifier)
+
+    def is_little(self, identifier: Identifier) -> bool:
+        """Return whether the files of a table were small enough for one task when the run first asked."""
+        if identifier not in self.little:
+            self.little[identifier] = size_of(self.lake.load(identifier)).bytes <= _BYTES_OF_A_TASK
+        return self.little[identifier]
 
     def changes(self) -> DataFrame:
         """Return the change log of the source."""
-        return self.read(names.change_log(self.source.source))
+        return self.session.table(self.lake.spark_name(names.change_log(self.source.source)))
 
     def rows_of(self, table: str) -> int:
         """Return how many rows a table had when it was last published."""

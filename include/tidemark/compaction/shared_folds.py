@@ -24,7 +24,8 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.folding import actions, keyed, row_images
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
-from tidemark.spark.session import checkpointed, named, tuned_for
+from tidemark.spark.session import checkpointed, named
+from tidemark.spark.tuning import gathered, tuned_for
 from tidemark.tables.plan import Plan
 from tidemark.text import first_line
 
@@ -133,7 +134,7 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
     images = before_image_samples.wanted(plan, max(each.found.events for each in plans))
     if images:
         changes, kept = row_images.with_images(changes, images.share), (*kept, *row_images.KEPT)
-    acted = named(actions.actions(changes, plan, None, kept=kept), views)
+    acted = named(gathered(actions.actions(changes, plan, None, kept=kept)), views)
     sound = acted.where(F.col("set_aside").isNull())
     rows = checkpointed(keyed.fold(sound, plan, apart=[_NUMBER], images=images))
     counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=plan.compares_images))

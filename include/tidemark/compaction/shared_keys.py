@@ -31,7 +31,7 @@ def refuse(prepared: Prepared, ready: DataFrame) -> None:
         return
     *keys, shard = frames.key_names(plan)
     touched = ready.where(~F.col("deleted")).select(*keys).distinct()
-    rows = run.session.table(prepared.branch)
+    rows = run.read(plan.rows, run.cut.branch)
     stored = [F.col(f"`{plan.stored(name)}`").alias(own) for name, own in zip(plan.key, [*keys, shard], strict=True)]
     of_key = rows.select(*stored).join(touched, keys, "left_semi").groupBy(*keys)
     owners = of_key.agg(F.sort_array(F.collect_set(shard)).alias("owners")).where(F.size("owners") > 1)

@@ -25,7 +25,7 @@ from tidemark.quality.invariants import (
 from tidemark.quality.verdicts import Invariant, Subject, Verdict
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
-from tidemark.spark.session import session_for
+from tidemark.spark.tuning import session_for
 from tidemark.values.bounds import Bounds
 
 

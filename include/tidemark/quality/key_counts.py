@@ -26,7 +26,7 @@ from tidemark.quality.beyond_bounds import PLACE
 from tidemark.quality.candidates import Candidate
 from tidemark.quality.places import first_place
 from tidemark.spark.changed_frames import rows_of
-from tidemark.spark.session import is_small
+from tidemark.spark.tuning import is_small
 from tidemark.tables.schemas import POSITION
 from tidemark.text import harmless, key_text
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
@@ -84,60 +84,11 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.adaptive.coalescePartitions.minPartitionSize": "4m",
 }
 
-_FEW_ROWS = 200_000
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""Setting: how many partitions a shuffle has."""
 
 _QUICK_ROWS = 1_000_000
 """Fewer rows than these are done before the JVM's optimizing compiler would have paid for itself (docs/adr/0070)."""
-
-_INTERPRETED: Mapping[str, str] = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Of a wide table: expressions that occur twice are remembered for a row, by default a hundred of them.
-    "spark.sql.subexpressionElimination.cache.maxEntries": "10000",
-}
-"""Settings for plans over few rows, where compiling the plan takes longer than interpreting it. A run of four small
-tables takes half the processor time with them (docs/adr/0009)."""
-
-_ROWS_OF_A_TASK = 50_000
-"""Rows that are worth a task where tables are small."""
-
-_PARTITIONS = "spark.sql.shuffle.partitions"
-
-
-def _in_one_go(rows: int, *, most: int) -> dict[str, str]:
-    """Return settings for small tables, the largest of which has about this number of rows; ``most`` partitions.
-
-    Planning each stage again and starting many tasks takes longer than the work on such tables. They also get few new
-    files, and tables of up to 50,000 rows a single one. Tables that are built side by side keep the cores busy.
-    """
-    partitions = min(most, max(1, -(-rows // _ROWS_OF_A_TASK)))
-    return {"spark.sql.adaptive.enabled": "false", _PARTITIONS: str(partitions)}
-
-
-@contextmanager
-def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
-    """Tune the session for plans over tables with about these numbers of rows; restore its settings at the end."""
-    settings: dict[str, str] = {}
-    if all(map(is_small, tables)):
-        settings |= _in_one_go(max(tables, default=0), most=int(str(session.conf.get(_PARTITIONS))))
-    if is_small(sum(tables)):
-        settings |= _INTERPRETED
-    before = {name: session.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, kept in before.items():
-            session.conf.set(name, str(kept))
-
-
-@contextmanager
-def session_for(tables: Collection[int]) -> Iterator[SparkSession]:
-    """Give the session, opened for tables with about these numbers of rows and tuned for them."""
-    session = open_session(sum(tables))
-    with tuned_for(session, tables):
-        yield session
 
 
 def checkpointed(frame: DataFrame) -> DataFrame:
@@ -162,14 +113,6 @@ def named(frame: DataFrame, views: ExitStack) -> DataFrame:
     frame.createOrReplaceTempView(name)
     views.callback(session.catalog.dropTempView, name)
     return session.table(name)
-
-
-def is_small(rows: int) -> bool:
-    """Return whether a table has so few rows that ``tuned_for`` can run its plan in one go.
-
-    Such tables are best built apart from large ones.
-    """
-    return rows < _FEW_ROWS
 
 
 def open_session(rows: int | None = None) -> SparkSession:
@@ -245,7 +188,7 @@ def local_settings(*, is_quick: bool = False) -> Mapping[str, str]:
     return {
         **LOCAL_SETTINGS,
         _OPTIONS: " ".join(filter(None, options)),
-        _PARTITIONS: str(2 * cores),
+        PARTITIONS: str(2 * cores),
         # Not `spark.jars`, which the driver loads only after it has looked at its first files.
         "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
     }

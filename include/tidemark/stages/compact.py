@@ -27,7 +27,8 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.normalization import retrying
 from tidemark.sources.model import Source
-from tidemark.spark.session import open_session, tuned_for
+from tidemark.spark.session import open_session
+from tidemark.spark.tuning import tuned_for
 from tidemark.stages import StageReport
 from tidemark.tables import schema_policies
 from tidemark.tables.plan import Found

@@ -30,7 +30,8 @@ from tidemark.ledger.schemas import NAMES
 from tidemark.sources.choices import Deletes
 from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
-from tidemark.spark.session import open_session, tuned_for
+from tidemark.spark.session import open_session
+from tidemark.spark.tuning import tuned_for
 from tidemark.stages import StageReport
 from tidemark.tables import shard_rules
 from tidemark.tables.eras import names_of, segments_of

@@ -20,7 +20,7 @@ from tidemark.quality.invariants import published_invariants
 from tidemark.quality.records import record
 from tidemark.quality.verdicts import Subject, Verdict
 from tidemark.sources.model import Source
-from tidemark.spark.session import session_for
+from tidemark.spark.tuning import session_for
 from tidemark.stages import StageReport
 from tidemark.tables import epochs
 from tidemark.tables.schemas import key_of
