@@ -15,11 +15,13 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import update_halves
 from tidemark.lake import names
+from tidemark.lake.branches import rows_in
 from tidemark.lake.filters import among
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.expired import Expired
 from tidemark.spark.session import checkpointed
+from tidemark.spark.tuning import is_small
 from tidemark.tables import epochs, eras, evolving
 from tidemark.tables.plan import Found, Plan
 from tidemark.tables.shards import Shards
@@ -106,12 +108,13 @@ class EventLog:
     def without_set_aside(self, events: DataFrame) -> DataFrame:
         """Return earlier events without those that went to quarantine when they came, and took no part."""
         quarantine = names.quarantine(self.run.source.source)
-        if self.run.lake.find(quarantine) is None:
+        table = self.run.lake.find(quarantine)
+        if table is None:
             return events
         aside = self.run.read(quarantine).where(F.col("object") == self.plan.found.object)
         aside = aside.select("batch", "file", "place")
-        # Of the events nothing is shuffled for a few rows: they may be all that the table ever had.
-        aside = F.broadcast(aside) if self.run.is_little(quarantine) else aside
+        # The events may be all that the table ever had. None of them is shuffled for a few rows.
+        aside = F.broadcast(aside) if is_small(rows_in(table)) else aside
         return events.join(aside, ["batch", "file", "place"], "left_anti")
 
     def _up_to(self, batch: int, but: frozenset[str] = frozenset()) -> DataFrame:

@@ -75,8 +75,8 @@ class Run:
     """Tables that are to be built again from their whole change log, and the request."""
     routed: Routing = field(default_factory=Routing)
     """The tables that are folded into others."""
-    little: dict[Identifier, bool] = field(default_factory=dict)
-    """What ``is_little`` found."""
+    sizes: dict[Identifier, int] = field(default_factory=dict)
+    """Bytes of the files of tables that were read."""
 
     @property
     def ledger(self) -> Ledger:
@@ -85,7 +85,7 @@ class Run:
 
     def beside(self, lake: Lake) -> Run:
         """Return this run on another lake."""
-        return replace(self, lake=lake, little={})
+        return replace(self, lake=lake, sizes={})
 
     def read(self, identifier: Identifier, branch: str | None = None) -> DataFrame:
         """Return a table, or a branch of it, as a frame; ``gathered`` where its files are small enough for one task."""
@@ -104,13 +104,12 @@ class Run:
         return gathered(rows) if self._is_gathered(identifier) else rows
 
     def _is_gathered(self, identifier: Identifier) -> bool:
-        return is_in_one_partition() and self.is_little(identifier)
-
-    def is_little(self, identifier: Identifier) -> bool:
-        """Return whether the files of a table were small enough for one task when the run first asked."""
-        if identifier not in self.little:
-            self.little[identifier] = size_of(self.lake.load(identifier)).bytes <= _BYTES_OF_A_TASK
-        return self.little[identifier]
+        """Return whether one task reads a table, by the size that its files had when the run first asked."""
+        if not is_in_one_partition():
+            return False
+        if identifier not in self.sizes:
+            self.sizes[identifier] = size_of(self.lake.load(identifier)).bytes
+        return self.sizes[identifier] <= _BYTES_OF_A_TASK
 
     def changes(self) -> DataFrame:
         """Return the change log of the source."""

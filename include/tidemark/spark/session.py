@@ -1,4 +1,4 @@
-"""The only place that makes a Spark session, and the only one that knows Spark's settings.
+"""The only place that makes a Spark session, with the settings that stay; ``tuning`` has those of a plan.
 
 The environment decides which Spark is used: ``SPARK_REMOTE`` names a Spark Connect server, ``spark-submit`` brings its
 own master, and without either Spark runs in this process on all cores. The stages use the DataFrame API that all three
