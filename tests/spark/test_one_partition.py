@@ -55,6 +55,7 @@ def test_gathered_frames_are_joined_and_grouped_without_a_shuffle(spark: SparkSe
         grouped = numbered.groupBy("key").agg(F.sum("number").alias("numbers"))
         plan, found = _plan(grouped), sorted(map(tuple, grouped.collect()))
     assert "Exchange" not in plan, plan
+    assert "ShuffledHashJoin" in plan
     keys = [key for key in range(10) if rows == 100 or (key % 2 == 0) is (how != "left_anti")]
     assert found == [(key, sum(range(1, 21))) for key in keys]
 

@@ -69,8 +69,7 @@ def _alive(run: Run, plan: Plan, branch: str) -> int:
     if table is None or snapshot is None:
         return 0
     # With the schema of the snapshot: the table's schema may still be without the mark.
-    version = run.session.read.option("versionAsOf", str(snapshot.snapshot_id))
-    rows = version.table(run.lake.spark_name(plan.target))
+    rows = run.at(plan.target, snapshot.snapshot_id)
     if branch == MAIN_BRANCH and was_hard(table):
         return rows.count()
     return rows.where(~F.col(DELETED)).count()
