@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import structlog
 
-from tidemark.dumps.file_names import in_order, widths
+from tidemark.dumps.file_names import FileOrder, widths
 from tidemark.dumps.stored_file import locate
 from tidemark.dumps.time_fields import lacking
 from tidemark.errors import ConfigurationError
@@ -132,8 +132,8 @@ def find(
         file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
         if file.within(_micros(start), _micros(end, none=1 << 63)):
             files.append(file)
-    width_at = widths(file.path for file in files)
-    files.sort(key=lambda file: (file.interval, in_order(file.path, width_at)))
+    order = FileOrder(width_at=widths(file.path for file in files))
+    files.sort(key=lambda file: (file.interval, order.text(file.path)))
     return Listing(files=files, untimed=sorted(untimed))
 
 

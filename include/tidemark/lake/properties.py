@@ -36,8 +36,11 @@ KEPT_PROPERTIES: Mapping[str, str] = {
 
 FILE_ORDER_PROPERTY = "tidemark.file-order"
 
-BY_NUMBERS = "numbers"
+BY_NUMBERS = "all-numbers"
 """Of a change log in whose positions the numbers in paths of files count as numbers: see docs/adr/0033."""
+
+BY_NUMBERS_WITH_LENGTHS = "numbers"
+"""Of a change log of an earlier version, in whose positions the length of a number may decide before later numbers."""
 
 CHANGE_LOG_PROPERTIES: Mapping[str, str] = {
     **LOG_PROPERTIES,

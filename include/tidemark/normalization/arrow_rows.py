@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.dumps.file_names import in_order
+from tidemark.dumps.file_names import FileOrder
 from tidemark.events import TIMES, Message, Transaction
 from tidemark.lake.log_schemas import ERASED, INSTANT
 
@@ -22,12 +22,12 @@ FILE_ORDER = "file_order"
 """Column of a batch of ``RAW`` in which paths of files are not in the order of their text; see ``with_file_order``."""
 
 
-def with_file_order(raw: pa.RecordBatch, width_at: Mapping[str, int]) -> pa.RecordBatch:
-    """Return a batch of ``RAW`` with the text that orders the file of each message (``file_names.in_order``)."""
-    if not width_at:
+def with_file_order(raw: pa.RecordBatch, order: FileOrder) -> pa.RecordBatch:
+    """Return a batch of ``RAW`` with the text that orders the file of each message."""
+    if not order.width_at:
         return raw
     files = raw.column("file").dictionary_encode()
-    texts = pa.array([in_order(path, width_at) for path in files.dictionary.to_pylist()], pa.string())
+    texts = pa.array([order.text(path) for path in files.dictionary.to_pylist()], pa.string())
     return raw.append_column(FILE_ORDER, texts.take(files.indices))
 
 

@@ -115,7 +115,7 @@ def decoding_of(
         reading=Reading(limit=source.message_limit, wrapping=source.container),
         declared=source.written(),
         new_logs=_new_logs(source),
-        width_at=file_order.width_at(log, files),
+        file_order=file_order.order_of(log, files),
         sizes=file_order.sizes(files),
         erased=erasures.keys_of(ledger, source),
         keys=known_keys(source.raw_key),
@@ -169,7 +169,7 @@ def derive(
         protecting.discard(done, outputs)
         decoding = replace(decoding, protection=wider)
     noted = [times for task in done for times in task.file_times]
-    found = disorders(noted, file_order.places(files, decoding.width_at)) if noted else []
+    found = disorders(noted, file_order.places(files, decoding.file_order)) if noted else []
     return Derived(tasks=done, transactions=transactions, log=log, disorders=found)
 
 

@@ -1,24 +1,35 @@
-"""Where in a source's files numbers count as numbers, and change logs that were written before they did."""
+"""The order of the files of a source, and change logs that were written in the order of an earlier version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from pyiceberg.table import Table
 
-from tidemark.dumps.file_names import in_order, widths
-from tidemark.lake.properties import BY_NUMBERS, FILE_ORDER_PROPERTY
+from tidemark.dumps.file_names import FileOrder, widths
+from tidemark.lake.properties import BY_NUMBERS, BY_NUMBERS_WITH_LENGTHS, FILE_ORDER_PROPERTY
 from tidemark.ledger.rows import FileRow
 from tidemark.values.iso8601 import to_micros
 
 
-def width_at(changelog: Table, files: Iterable[FileRow]) -> dict[str, int]:
-    """Return where numbers in paths differ in length (``file_names.widths``); nothing if paths are ordered as text."""
-    return _widths(files) if is_by_numbers(changelog) else {}
+def order_of(changelog: Table, files: Iterable[FileRow]) -> FileOrder:
+    """Return the order of files by which a change log is written.
+
+    Args:
+        changelog: the change log.
+        files: the files of its source.
+    """
+    kept = changelog.properties.get(FILE_ORDER_PROPERTY)
+    if kept == BY_NUMBERS:
+        return _by_numbers(files)
+    if kept == BY_NUMBERS_WITH_LENGTHS:
+        return replace(_by_numbers(files), lengths_in_place=True)
+    return FileOrder()
 
 
 def is_by_numbers(changelog: Table) -> bool:
-    """Return whether numbers in paths count as numbers in the positions of a change log."""
+    """Return whether all numbers in paths count as numbers in the positions of a change log."""
     return changelog.properties.get(FILE_ORDER_PROPERTY) == BY_NUMBERS
 
 
@@ -30,20 +41,48 @@ def adopted(changelog: Table, files: Sequence[FileRow], *, anew: bool) -> Table:
         files: the files whose events it has.
         anew: whether all of these events are being derived again.
     """
-    if is_by_numbers(changelog) or (_widths(files) and not anew):
+    kept, now = order_of(changelog, files), _by_numbers(files)
+    if is_by_numbers(changelog) or not (anew or all(kept.text(row.path) == now.text(row.path) for row in files)):
         return changelog
     with changelog.transaction() as transaction:
         transaction.set_properties({FILE_ORDER_PROPERTY: BY_NUMBERS})
     return changelog.refresh()
 
 
-def places(files: Iterable[FileRow], width_at: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+def misordered(changelog: Table, files: Sequence[FileRow]) -> str:
+    """Return how a change log of an earlier version orders files in another way than by the numbers in their paths.
+
+    Args:
+        changelog: the change log.
+        files: the files whose events it has.
+
+    Returns:
+        A clause, or no text if the files are ordered by their numbers.
+    """
+    kept = order_of(changelog, files)
+    now, before = (
+        sorted((row.path for row in files), key=places(files, order)) for order in (_by_numbers(files), kept)
+    )
+    if now == before:
+        return ""
+    return _LENGTHS_FIRST if kept.width_at else _AS_TEXT
+
+
+_AS_TEXT = "names of files have numbers of different lengths, which are ordered as text here (10 before 9)"
+
+_LENGTHS_FIRST = (
+    "names of files have one number in several lengths (2 and 02), which are ordered by that length here, before the "
+    "numbers behind it"
+)
+
+
+def places(files: Iterable[FileRow], order: FileOrder) -> Callable[[str], tuple[int, str]]:
     """Return a function from the path of a file to its place in the order of files."""
     starts = {row.path: row.interval_start for row in files}
 
     def place(path: str) -> tuple[int, str]:
         start = starts.get(path)
-        return to_micros(start) if start else 0, in_order(path, width_at)
+        return to_micros(start) if start else 0, order.text(path)
 
     return place
 
@@ -60,6 +99,7 @@ def sizes(files: Iterable[FileRow]) -> dict[str, int]:
     return found
 
 
-def _widths(files: Iterable[FileRow]) -> dict[str, int]:
+def _by_numbers(files: Iterable[FileRow]) -> FileOrder:
     # Within a batch by length and text, so that they are the same each time.
-    return widths(row.path for row in sorted(files, key=lambda row: (row.batch, len(row.path), row.path)))
+    landed = sorted(files, key=lambda row: (row.batch, len(row.path), row.path))
+    return FileOrder(width_at=widths(row.path for row in landed))

@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.dumps.file_names import FileOrder
 from tidemark.dumps.wrapping import Reading
 from tidemark.errors import ConfigurationError
 from tidemark.events import Message
@@ -80,8 +81,8 @@ class Decoding:
     """By table or pattern, the types and encodings that the source file declares (``Source.written``)."""
     new_logs: NewLogs = field(default_factory=NewLogs)
     """When positions begin anew, as the source file says."""
-    width_at: Mapping[str, int] = field(default_factory=dict)
-    """Where numbers in paths differ in length (``file_names.widths``)."""
+    file_order: FileOrder = field(default_factory=FileOrder)
+    """The order of the files of the source, for formats whose events nothing else orders."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Checksum to bytes of files that grew later: what they had when they were landed with that checksum."""
     erased: ErasedKeys | None = None
@@ -220,7 +221,7 @@ def _feed(decoder: Decoder, messages: pa.RecordBatch, decoding: Decoding) -> pa.
     kept = unerased(messages)
     decoder.add_erased(messages.num_rows - kept.num_rows)
     whole = with_raised_limit(kept, decoding.reading, decoding.sizes)
-    decoder.add(with_file_order(whole, decoding.width_at))
+    decoder.add(with_file_order(whole, decoding.file_order))
     return kept
 
 
@@ -232,7 +233,7 @@ def search(task: bytes, *, decoding: Decoding, raw: Target) -> bytes:
     noting = Noting(decoding.erased, decoding.decode())
     for part in msgspec.json.decode(task, type=list[RawPart]):
         for messages in messages_in(part, raw, decoding.keys):
-            whole = with_file_order(unerased(messages), decoding.width_at)
+            whole = with_file_order(unerased(messages), decoding.file_order)
             for message in messages_of(whole):
                 noting(message)
     return msgspec.json.encode(Done(erased=noting.places, newest_erased=noting.newest))

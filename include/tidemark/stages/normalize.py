@@ -113,17 +113,19 @@ def run(
     disorders = [row for row in ledger.disorders() if row.batch in of_batches] if rows else []
     for disorder in disorders:
         log.warning("files_in_disorder", source=source.source, table=disorder.object, events=disorder.events)
-    remarks = [] if file_order.is_by_numbers(changelog) else [_ORDERED_AS_TEXT.format(source.source)]
-    remarks += map(str, disorders)
+    remarks = [*_order_remarks(source, ledger, changelog, newest), *map(str, disorders)]
     remarks += source_changes.remarks(source.source, changed)
     remarks += protecting.remarks(ledger, source)
     return StageReport(stage="normalize", source=source.source, summary=summary, remarks=tuple(remarks))
 
 
-_ORDERED_AS_TEXT = (
-    "names of files have numbers of different lengths, which are ordered as text here (10 before 9), because events "
-    "were decoded so before. `tidemark run {} --reprocess` orders them as numbers"
-)
+def _order_remarks(source: Source, ledger: Ledger, changelog: Table, newest: int) -> list[str]:
+    """Return what to do where a change log of an earlier version orders files in another way than by their numbers."""
+    if file_order.is_by_numbers(changelog):
+        return []
+    order = file_order.misordered(changelog, ledger.landed_files(newest))
+    again = f"because events were decoded so before. `tidemark run {source.source} --reprocess` orders them as numbers"
+    return [f"{order}, {again}"] if order else []
 
 
 def _by_numbers(ledger: Ledger, changelog: Table, done: int, again: Collection[int]) -> Table:
