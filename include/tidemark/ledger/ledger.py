@@ -73,7 +73,7 @@ class Ledger:
         table = storage.find(self._lake, name)
         if table is None:
             return []
-        return list(storage.read(table, self._where(*conditions), columns).to_pylist())
+        return list(storage.read(table, self._source, conditions, columns).to_pylist())
 
     def files(self, *conditions: BooleanExpression) -> list[FileRow]:
         """Return the files that were landed, and the files of an attempt that never reached ``raw``."""

@@ -26,7 +26,7 @@ class ReadOnce(Ledger):
             table = storage.find(self._lake, name)
             if table is None:
                 return []
-            self._kept[name] = table.schema(), table.scan(row_filter=self._where()).to_arrow()
+            self._kept[name] = table.schema(), storage.read(table, self._source, (), ("*",))
         schema, rows = self._kept[name]
         for condition in conditions:
             rows = rows.filter(expression_to_pyarrow(bind(schema, condition, case_sensitive=True)))

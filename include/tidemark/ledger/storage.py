@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import reduce
 from threading import Lock
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
@@ -63,30 +66,80 @@ def find(lake: Lake, name: str) -> Table | None:
     return None if table is None else require_known(table)
 
 
-def read(table: Table, where: BooleanExpression, columns: Sequence[str]) -> pa.Table:
-    """Return the rows of a table of the ledger that ``where`` names.
+def read(table: Table, source: str, conditions: Sequence[BooleanExpression], columns: Sequence[str]) -> pa.Table:
+    """Return the rows of a source in a table of the ledger that all conditions name.
 
-    A version of a table never changes, and the stages of a run ask the same of one version again and again. So small
-    answers are kept.
+    The stages of a run ask the same table again and again. So the rows of a source are kept where they are few.
+
+    Args:
+        table: the table.
+        source: the source.
+        conditions: about its rows.
+        columns: the columns to return; ``*`` for all.
     """
-    question = (table.metadata_location, repr(where), tuple(columns))
-    known = _answers.get(question)
-    if known is None:
-        known = table.scan(row_filter=where, selected_fields=tuple(columns)).to_arrow()
-        if known.nbytes <= _SMALL_ANSWER:
-            with _lock:
-                _answers[question] = known
-                while len(_answers) > _KEPT_ANSWERS:
-                    _answers.popitem(last=False)
-    return known
+    rows = _content(table, source)
+    if rows is None:
+        where = reduce(And, conditions, equals("source", source))
+        return table.scan(row_filter=where, selected_fields=tuple(columns)).to_arrow()
+    for condition in conditions:
+        rows = rows.filter(_in_arrow(table, condition))
+    return rows if "*" in columns else rows.select(list(columns))
 
 
-_answers: OrderedDict[tuple[str, str, tuple[str, ...]], pa.Table] = OrderedDict()
+class _Content(NamedTuple):
+    """The rows of a source in one version of a table."""
+
+    version: tuple[int | None, int]
+    rows: pa.Table
+
+
+_contents: OrderedDict[tuple[str, str], _Content] = OrderedDict()
+"""By table and source, what it had when it was last read or written. A version of a table never changes."""
 
 _lock = Lock()
 
-_SMALL_ANSWER, _KEPT_ANSWERS = 1 << 16, 200
-"""Bytes of an answer that is kept, and how many are."""
+_SMALL_CONTENT, _KEPT_CONTENTS = 4 << 20, 64
+"""Bytes in memory of a content that is kept, and how many are."""
+
+
+def _content(table: Table, source: str) -> pa.Table | None:
+    """Return all rows of a source in a table; None if they are many."""
+    version = _version(table)
+    known = _contents.get(_name(table, source))
+    if known is not None and known.version == version:
+        return known.rows
+    tasks = list(table.scan(row_filter=equals("source", source)).plan_files())
+    if sum(task.file.file_size_in_bytes for task in tasks) >= _SMALL:
+        return None
+    rows = _rows_of(table, tasks)
+    _keep(table, source, version, rows)
+    return rows
+
+
+def _keep(table: Table, source: str, version: tuple[int | None, int], rows: pa.Table) -> None:
+    name = _name(table, source)
+    with _lock:
+        _contents.pop(name, None)
+        if rows.nbytes <= _SMALL_CONTENT:
+            _contents[name] = _Content(version, rows)
+        while len(_contents) > _KEPT_CONTENTS:
+            _contents.popitem(last=False)
+
+
+def _name(table: Table, source: str) -> tuple[str, str]:
+    return str(table.metadata.table_uuid), source
+
+
+def _version(table: Table) -> tuple[int | None, int]:
+    return table.metadata.current_snapshot_id, table.metadata.current_schema_id
+
+
+def _rows_of(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table:
+    return ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(tasks)
+
+
+def _in_arrow(table: Table, where: BooleanExpression) -> pc.Expression:
+    return expression_to_pyarrow(bind(table.schema(), where, case_sensitive=True), table.schema())
 
 
 @_retried
@@ -104,10 +157,18 @@ def _exchange(lake: Lake, table: Table, source: str, rows: pa.Table, where: Bool
     """
     table = with_columns(table, rows.schema)
     tasks = _to_replace(table, source, where)
-    others = list(_others(table, tasks, AlwaysFalse() if where is None else where, rows.schema))
-    changes = rows.num_rows > 0 or sum(task.file.record_count for task in tasks) > sum(map(len, others))
-    if changes:
-        _write(lake, table, source, pa.concat_tables([rows, *others]), tasks)
+    known = _content(table, source)
+    held = _rows_of(table, tasks) if known is None else known
+    others = held.filter(_unnamed(table, AlwaysFalse() if where is None else where))
+    if rows.num_rows > 0 or len(others) < len(held):
+        before = table.metadata.current_snapshot_id
+        written = pa.concat_tables([rows, others.select(rows.schema.names).cast(rows.schema)]).combine_chunks()
+        _write(lake, table, source, written, tasks)
+        # What is few is one file, which this commit wrote, unless another writer was there in between.
+        newest = table.current_snapshot()
+        if known is not None and newest is not None and newest.parent_snapshot_id == before:
+            _keep(table, source, _version(table), written)
+        _expire(table)
 
 
 def _to_replace(table: Table, source: str, where: BooleanExpression | None) -> list[FileScanTask]:
@@ -120,23 +181,17 @@ def _to_replace(table: Table, source: str, where: BooleanExpression | None) -> l
     return [*small, *(task for task in found if task.file.file_size_in_bytes >= _SMALL)]
 
 
-def _others(
-    table: Table, tasks: Iterable[FileScanTask], where: BooleanExpression, schema: pa.Schema
-) -> Iterator[pa.Table]:
-    """Yield the rows of files that ``where`` does not name."""
-    schema_now = table.schema()
-    named = expression_to_pyarrow(bind(schema_now, where, case_sensitive=True), schema_now)
-    for task in tasks:
-        rows = ArrowScan(table.metadata, table.io, schema_now, AlwaysTrue()).to_table([task])
-        yield rows.filter(named.is_null() | ~named).select(schema.names).cast(schema)
+def _unnamed(table: Table, where: BooleanExpression) -> pc.Expression:
+    """Return what names the rows that ``where`` does not."""
+    named = _in_arrow(table, where)
+    return named.is_null() | ~named
 
 
 def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Sequence[FileScanTask]) -> None:
     writer = Writer(lake.target(table, rows.schema))
-    for batch in rows.combine_chunks().to_batches():
+    for batch in rows.to_batches():
         writer.write((source,), batch)
     commit_files(table, writer.close(), replaced=[task.file for task in instead_of])
-    _expire(table)
 
 
 def _expire(table: Table) -> None:
