@@ -441,6 +441,8 @@ def test_csv_is_told_by_its_name_or_its_header(tmp_path: Path, name: str, text: 
         (HEADER + '1,2,a\n1,2,"b\n1,2,c\n', "line 3: the file ends inside a quoted cell"),
         ("_sequence_id_,id,id\n", "line 1: the header names a column twice: id"),
         ("_sequence_id_,,id\n", "line 1: the header has a column without a name"),
+        (HEADER.replace("\n", "\r") + "1,2,a\r", "line 1: the header has a carriage return without a line feed"),
+        (HEADER.replace("\n", "\r\r\n") + "1,2,a\n", "line 1: the header has a carriage return without"),
         ('_sequence_id_,""\n', "line 1: the header has a column without a name"),
     ],
 )

@@ -311,6 +311,24 @@ def test_without_lsn_the_dump_is_the_order(deleted_at: int) -> None:
     assert positions == sorted(set(positions))
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        first("UPDATE", ROW, transaction=None, DATA_STORE="POSTGRESQL"),
+        first(
+            "DELETE", before=ROW, DATA_STORE="POSTGRESQL", transaction={"properties": [{"name": "txId", "value": 7}]}
+        ),
+        second("u", ROW, source={"connector": "postgresql", "schema": "public", "table": "orders", "ts_ms": 5}),
+    ],
+    ids=["no_transaction", "no_property", "no_member"],
+)
+def test_a_change_of_postgresql_needs_its_lsn(message: dict[str, Any]) -> None:
+    """Below all changes it would be hidden by any of them. A row of a load has none, and ranks there."""
+    with pytest.raises(MalformedMessageError, match="of PostgreSQL without `lsn`"):
+        decode(message)
+    decode(first(data=ROW, transaction=None, DATA_STORE="POSTGRESQL"))
+
+
 def test_without_lsn_a_change_ranks_above_those_of_an_older_lake() -> None:
     """Their positions begin with a time. None of them may hide a change that comes now."""
     newest = encode_position(loaded(TIMES.stop // 1000, 1, 0, 99))

@@ -384,6 +384,8 @@ def test_no_last_event_told(text: str) -> None:
         (in_json("DT", row("INSERT", DATA, columnMask="FF")), MalformedMessageError, "beyond the 3 columns"),
         (in_json("DT", row("INSERT", DATA, changeSequence="9" * 99)), MalformedMessageError, "changeSequence"),
         (in_json("DT", row("INSERT", DATA, changeSequence=-1)), MalformedMessageError, "changeSequence"),
+        (in_json("DT", row("UPDATE", DATA, changeSequence="", timestamp=None)), MalformedMessageError, "no place"),
+        (in_json("DT", row("DELETE", DATA, changeSequence=None, timestamp="")), MalformedMessageError, "no place"),
         (in_json("DT", row("INSERT", DATA, timestamp="2026-02-30T00:00:00")), MalformedMessageError, "timestamp"),
         (
             in_json("DT", row("INSERT", DATA, timestamp="2026-02-03T00:00:00." + "1" * 50)),

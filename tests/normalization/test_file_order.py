@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.histories import canal
+from tidemark.errors import ConfigurationError
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG
@@ -99,6 +100,15 @@ def test_a_lake_whose_order_had_lengths_before_numbers(
     assert in_order(lake, shop) == ["2026-9-1", "2026-9-5", "2026-09-3", "2026-10-2"]
     assert derive(shop, "2026-9-4", reprocess=True).remarks == ()
     assert in_order(lake, shop) == ["2026-9-1", "2026-09-3", "2026-9-4", "2026-9-5", "2026-10-2"]
+
+
+def test_an_order_of_a_newer_version_is_refused(source: MakeSource, lake: Lake) -> None:
+    """Positions of two orders do not compare."""
+    shop = source("canal_json")
+    of_an_earlier_version(lake, shop, "by-moons")
+    with pytest.raises(ConfigurationError, match="the order 'by-moons', which this Tidemark does not know"):
+        derive(shop, 1)
+    assert in_order(lake, shop) == []
 
 
 def test_a_lake_in_which_lengths_decide_nothing(

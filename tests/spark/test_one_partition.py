@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from pyspark.sql.conf import RuntimeConfig
 
 from support.histories import Table, deliver, message
 from support.running import run_all
@@ -18,7 +19,7 @@ from tidemark.compaction.keyed_candidate import Fold
 from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.sources.model import Source
-from tidemark.spark.tuning import gathered, is_in_one_partition, small_side, tuned_for
+from tidemark.spark.tuning import gathered, is_in_one_partition, sent, small_side, tuned_for
 
 pytestmark = pytest.mark.spark
 
@@ -67,10 +68,12 @@ def test_larger_tables_are_not_gathered(spark: SparkSession) -> None:
         assert not is_in_one_partition()
         assert gathered(many) is many
     assert gathered(many) is many
+    assert sent(few) is few
     with tuned_for(spark, [50_000]):
-        plan = _plan(many.join(small_side(few, is_gathered=False), "key"))
-    assert "BroadcastHashJoin" in plan
-    assert "Exchange hashpartitioning" not in plan
+        plans = [_plan(many.join(side, "key")) for side in (small_side(few, is_gathered=False), sent(few))]
+    for plan in plans:
+        assert "BroadcastHashJoin" in plan
+        assert "Exchange hashpartitioning" not in plan
 
 
 def test_the_session_is_left_as_it_was(spark: SparkSession) -> None:
@@ -82,12 +85,30 @@ def test_the_session_is_left_as_it_was(spark: SparkSession) -> None:
             within = _settings(spark)
             with tuned_for(spark, [300_000]):
                 assert _settings(spark) == within
+                assert not is_in_one_partition()
             assert is_in_one_partition()
             assert _settings(spark) == within != before
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
+    assert not is_in_one_partition()
+    assert _settings(spark) == before
+
+
+def test_settings_that_cannot_be_made_leave_none(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of a process that goes on are the usual ones."""
+    before = _settings(spark)
+    put = type(spark.conf).set
+
+    def refuse(conf: RuntimeConfig, name: str, value: str) -> None:
+        if name == SETTINGS[1] and value != before[1]:
+            raise ConnectionError
+        put(conf, name, value)
+
+    monkeypatch.setattr(type(spark.conf), "set", refuse)
+    with pytest.raises(ConnectionError), tuned_for(spark, [1]):
+        pytest.fail("the plans of a small table need all settings")
     assert not is_in_one_partition()
     assert _settings(spark) == before
 

@@ -150,6 +150,8 @@ def test_values_as_producers_write_them(value: object, type_: str | None, encodi
         ("0000-00-00", "date", "text"),
         ("2023-01-01T10:00:00-0800", "timestamp", "plain"),
         ("2023-01-01T00:00:00+05:30", "date", "plain"),
+        ("2023-01-01T00:00:00+24:00", "timestamptz", "plain"),
+        ("2023-01-01T00:00:00-05:60", "timestamptz", "plain"),
         ("2023-02-29", "date", "text"),
         ("2023-01-01 00:00:01", "date", "text"),
         ("2023-01-01 24:00:00", "timestamp", "text"),

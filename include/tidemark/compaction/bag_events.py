@@ -18,6 +18,7 @@ from tidemark.folding import bag_copies, bags, log_places
 from tidemark.folding.bag_copies import IN_QUESTION, IS_COPY, IS_GUESS
 from tidemark.folding.log_places import LOG_PLACE
 from tidemark.spark.session import checkpointed, named
+from tidemark.spark.tuning import sent
 from tidemark.tables.plan import Plan
 
 log = structlog.get_logger(__name__)
@@ -124,7 +125,7 @@ def meet(prepared: Prepared, sound: DataFrame, reach: Reach, views: ExitStack) -
     columns = ["position", "set_aside", LOG_PLACE, "copies", "committed_at", "old", "new"]
     late = sound.where(F.col(LOG_PLACE) <= reach.high)
     places = late.select(LOG_PLACE).union(late.select(log_places.identity())).distinct()
-    near = seen.rows.withColumn(LOG_PLACE, log_places.log_place()).join(places, LOG_PLACE, "left_semi")
+    near = seen.rows.withColumn(LOG_PLACE, log_places.log_place()).join(sent(places), LOG_PLACE, "left_semi")
     read = bag_copies.by_log_place(rows(near, seen.plan, reach.truncated))
     earlier = checkpointed(bags.once(read, LOG_PLACE).where(F.col("set_aside").isNull()))
     again = sound.join(earlier.select("position"), "position", "left_semi").agg(F.sum("copies")).first()

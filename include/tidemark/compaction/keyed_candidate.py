@@ -43,7 +43,7 @@ from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import MARKER
 from tidemark.lake.commits import commit_files
 from tidemark.spark.session import checkpointed, named
-from tidemark.spark.tuning import gathered
+from tidemark.spark.tuning import gathered, sent
 from tidemark.tables import reasons, row_checks
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import DELETED, POSITION, was_hard
@@ -206,7 +206,7 @@ def _refuse_undone(prepared: Prepared, acted: DataFrame) -> None:
     if bounds is None or bounds[0] is None:
         return
     taken = log.without_set_aside(log.taken().where(F.col("position").between(*bounds)))
-    if not taken.join(torn, "position", "left_semi").isEmpty():
+    if not taken.join(sent(torn), "position", "left_semi").isEmpty():
         raise RebuildNeededError(f"{log.plan.found.object}: the old half of an update came late, and has another key")
 
 

@@ -20,6 +20,7 @@ from tidemark.events import Operation
 from tidemark.folding import frames, keyed
 from tidemark.lake.branches import greatest
 from tidemark.spark.session import checkpointed
+from tidemark.spark.tuning import sent
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
 from tidemark.text import quoted
@@ -86,7 +87,7 @@ def rows(prepared: Prepared, late: DataFrame) -> DataFrame:
     changes = changes.where(F.col("operation") != Operation.TRUNCATE)
     sound = moved_rows.acted(prepared.log, Events(plan, changes), None).where(F.col("set_aside").isNull())
     keys = frames.key_names(plan)
-    folded = keyed.fold(sound.join(late.select(*keys), keys, "left_semi"), plan, truncates=truncates)
+    folded = keyed.fold(sound.join(sent(late.select(*keys)), keys, "left_semi"), plan, truncates=truncates)
     if truncates:
         folded = keyed.truncated_softly(folded, plan, truncates)
     folded = folded.where(F.col("position").isNotNull()).drop("moved_away").join(late, keys)

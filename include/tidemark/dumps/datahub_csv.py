@@ -105,6 +105,8 @@ def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
         cells = _cells(text.decode(), path, number)
     except UnicodeDecodeError as error:
         raise _error(path, number, f"the header is not UTF-8: {error}") from error
+    if b"\r" in text:
+        raise _error(path, number, "the header has a carriage return without a line feed; end lines with a line feed")
     names = tuple(name for name in cells if name)
     if len(names) < len(cells):
         raise _error(path, number, "the header has a column without a name; name it")

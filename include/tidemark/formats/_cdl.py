@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownTypeError
-from tidemark.events import Column, Encoding, Message, Position, changed, loaded
+from tidemark.events import Column, Encoding, Message, Operation, Position, changed, loaded
 from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
@@ -105,12 +105,17 @@ _ABOVE_TIMES = 10**16
 """Ranks above a time in ms: positions without ``lsn`` had one here (docs/adr/0089)."""
 
 
-def position(lsn: int | None, message: Message) -> Position:
+def position(lsn: int | None, message: Message, operation: Operation, connector: str | None) -> Position:
     """Return ``lsn``, then the place in the dump, because changes of one transaction may share an ``lsn``.
 
     Rows of an initial load, and of databases that have no ``lsn``, rank below all others, in the order of the dump.
+
+    Raises:
+        MalformedMessageError: an UPDATE or a DELETE has none, and its database writes it with each change.
     """
     if lsn is None:
+        if connector == "postgresql" and operation in {Operation.UPDATE, Operation.DELETE}:
+            raise MalformedMessageError(f"an {operation} of PostgreSQL without `lsn`: it has no place among changes")
         return loaded(_ABOVE_TIMES, *message.order)
     return changed(lsn, *message.order)
 

@@ -173,7 +173,7 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     return Found(
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
-        position=_cdl.position(_cdl.lsn(properties.get("lsn")), message),
+        position=_cdl.position(_cdl.lsn(properties.get("lsn")), message, operation, _connector(payload)),
         after=_image(payload.data),
         committed_at=committed_at,
         captured_at=None,
@@ -189,10 +189,11 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     source = payload.source or _NO_SOURCE
     committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
     is_loaded = operation is Operation.INSERT and not debezium_source.is_streamed(source)
+    lsn = None if is_loaded else _cdl.lsn(source.lsn)
     return Found(
         operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
-        position=_cdl.position(None if is_loaded else _cdl.lsn(source.lsn), message),
+        position=_cdl.position(lsn, message, operation, _connector(payload)),
         after=_image(payload.after),
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyiceberg.table import Table
 
 from tidemark.dumps.file_names import FileOrder, widths
+from tidemark.errors import ConfigurationError
 from tidemark.lake.properties import BY_NUMBERS, BY_NUMBERS_WITH_LENGTHS, FILE_ORDER_PROPERTY
 from tidemark.ledger.rows import FileRow
 from tidemark.values.iso8601 import to_micros
@@ -19,12 +20,20 @@ def order_of(changelog: Table, files: Iterable[FileRow]) -> FileOrder:
     Args:
         changelog: the change log.
         files: the files of its source.
+
+    Raises:
+        ConfigurationError: it is written by an order of a newer version of Tidemark.
     """
     kept = changelog.properties.get(FILE_ORDER_PROPERTY)
     if kept == BY_NUMBERS:
         return _by_numbers(files)
     if kept == BY_NUMBERS_WITH_LENGTHS:
         return replace(_by_numbers(files), lengths_in_place=True)
+    if kept is not None:
+        raise ConfigurationError(
+            f"the change log {'.'.join(changelog.name())} has its files in the order '{kept}', which this Tidemark "
+            "does not know: a newer Tidemark wrote it. Install that version or a newer one. Nothing was changed."
+        )
     return FileOrder()
 
 

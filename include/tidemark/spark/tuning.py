@@ -64,11 +64,10 @@ def tuned_for(session: SparkSession, tables: Collection[int]) -> Iterator[None]:
         settings |= _INTERPRETED
     before = {name: session.conf.get(name, None) for name in settings}
     was_in_one = _in_one_partition.is_set()
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    if PARTITIONS in settings:
-        _switch(_in_one_partition, on=settings.keys() >= _IN_ONE_PARTITION.keys())
     try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        _switch(_in_one_partition, on=settings.keys() >= _IN_ONE_PARTITION.keys())
         yield
     finally:
         _switch(_in_one_partition, on=was_in_one)
@@ -110,6 +109,15 @@ def small_side(frame: DataFrame, *, is_gathered: bool) -> DataFrame:
             sent to all tasks that read the other side, so that nothing of that is shuffled.
     """
     return frame.hint("shuffle_hash") if is_gathered else F.broadcast(frame)
+
+
+def sent(frame: DataFrame) -> DataFrame:
+    """Return a frame of new events marked to be joined with earlier ones, which may be many more.
+
+    Where tables are built in one partition, Spark would sort the earlier events in one task. There the new ones are few
+    for certain, and are sent to all tasks that read the earlier ones. Elsewhere Spark chooses.
+    """
+    return F.broadcast(frame) if is_in_one_partition() else frame
 
 
 def is_small(rows: int) -> bool:

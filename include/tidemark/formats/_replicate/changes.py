@@ -184,6 +184,8 @@ def _position(headers: Headers, operation: Operation, message: Message) -> Posit
     if text is None or text == "":
         if operation is Operation.SNAPSHOT:
             return loaded(*message.order)
+        if not headers.timestamp:
+            raise MalformedMessageError("neither `changeSequence` nor `timestamp`: the change has no place in the log")
         return changed(_sequence_of(headers.timestamp), number, *message.order)
     sequence = _number("changeSequence", text) or 0
     if operation is Operation.SNAPSHOT:
