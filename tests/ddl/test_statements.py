@@ -558,6 +558,16 @@ def test_a_hostile_statement_costs_little(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "expression", ["(" * 60_000, "(" * 30_000 + "a" + ")" * 30_000, "a::" * 20_000, "CAST(" * 12_000]
+)
+def test_a_hostile_expression_costs_little(expression: str) -> None:
+    """It is none that keeps the values of its column."""
+    started = time.process_time()
+    assert parse(f"ALTER TABLE t ALTER a TYPE int USING {expression}", "postgres") == (_anew("a"),)
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
     ("dialect", "text", "kind"),
     [
         ("mysql", "decimal ( 12 , 2 )", "decimal(12, 2)"),
