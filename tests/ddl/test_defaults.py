@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.ddl.changes import AddColumn, Fill
+from tidemark.ddl.changes import AddColumn, ChangeKey, Fill
 from tidemark.ddl.statements import parse
 
 DOCS = Path(__file__).parents[2] / "docs" / "schema-changes.md"
@@ -15,7 +15,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "schema-changes.md"
 
 def _added(dialect: str, definition: str) -> AddColumn:
     """Return the one column that a statement adds."""
-    (change,) = parse(f"ALTER TABLE t ADD c {definition}", dialect)
+    change, *key = parse(f"ALTER TABLE t ADD c {definition}", dialect)
+    assert all(isinstance(each, ChangeKey) for each in key)
     assert isinstance(change, AddColumn)
     return change
 

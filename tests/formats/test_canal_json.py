@@ -190,6 +190,73 @@ def test_a_statement_that_only_speaks_of_truncating_truncates_nothing() -> None:
     assert len(decode(rows("DDL", isDdl=True, sql="ALTER TABLE t TRUNCATE PARTITION p0"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("type_", "sql"),
+    [("TRUNCATE", "ALTER TABLE orders TRUNCATE PARTITION p0"), ("TRUNCATE", "TRUNCATE TABLE old.orders"),
+     ("DDL", "truncate items"), ("TRUNCATE", "create table orders (id int)")],
+)  # fmt: skip
+def test_a_truncate_that_its_statement_contradicts_is_set_aside(type_: str, sql: str) -> None:
+    """No table is emptied that the statement does not empty."""
+    with pytest.raises(MalformedMessageError, match="TRUNCATE"):
+        decode(rows(type_, isDdl=True, sql=sql))
+
+
+@pytest.mark.parametrize(
+    "sql", [None, "", "/* nightly */", "/*!50001 TRUNCATE TABLE Orders */", "truncate `shop`.orders"]
+)
+def test_a_truncate_by_its_type_empties_its_table(sql: str | None) -> None:
+    """Its text may be missing, or says the same."""
+    change, truncation = decode(rows("TRUNCATE", isDdl=True, sql=sql))
+    assert (change.statement, str(truncation.table)) == (sql or "", "shop.orders")
+
+
+@pytest.mark.parametrize("sql", [None, "", " ;", "-- x"])
+@pytest.mark.parametrize(
+    "message",
+    [{"type": "ALTER"}, {"type": "CREATE", "isDdl": True}, {"type": "INSERT", "isDdl": True}, {"type": "DDL"},
+     {"type": "TRUNCATE", "table": ""}],
+)  # fmt: skip
+def test_a_schema_change_without_its_statement_is_set_aside(sql: str | None, message: dict[str, Any]) -> None:
+    """Nobody could know what it did."""
+    with pytest.raises(MalformedMessageError, match=r"`sql` (is missing|holds no statement), and the type is"):
+        decode(rows(sql=sql) | message)
+
+
+@pytest.mark.parametrize("type_", ["CINDEX", "dindex"])
+def test_an_index_needs_no_statement(type_: str) -> None:
+    """Its type says everything."""
+    assert [type(event) for event in decode(rows(type_, isDdl=True, sql=""))] == [SchemaChange]
+
+
+NO_ROW_CHANGES: list[dict[str, Any]] = [
+    {"isDdl": True, "sql": "alter table orders drop v"}, {"isDdl": True, "sql": ""}, {"isHeartbeat": True},
+    {"type": "ALTER", "sql": "alter table orders drop v"}, {"type": "QUERY", "sql": None}, {"type": "GTID"},
+    {"type": "TRUNCATE", "sql": "truncate orders"}, {"type": "COMMIT"}, {"type": "CINDEX"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("images", [{"data": [{"id": "7"}]}, {"old": [None, {"v": None}]}, {"data": [{}, {"v": "b"}]}])
+@pytest.mark.parametrize("message", NO_ROW_CHANGES)
+def test_a_row_in_a_message_that_is_no_row_change_is_set_aside(message: dict[str, Any], images: dict[str, Any]) -> None:
+    """It would be lost unseen."""
+    with pytest.raises(MalformedMessageError, match="carries a row"):
+        decode(rows(**images) | message)
+
+
+@pytest.mark.parametrize("images", [{}, {"data": None, "old": []}, {"data": [{}], "old": [None]}])
+@pytest.mark.parametrize("message", [each for each in NO_ROW_CHANGES if each.get("sql") != ""])
+def test_no_row_is_lost_where_there_is_none(message: dict[str, Any], images: dict[str, Any]) -> None:
+    """Null, nothing and empty objects are no rows."""
+    assert not any(isinstance(event, ChangeEvent) and event.before for event in decode(rows(**images) | message))
+
+
+def test_an_old_column_in_another_case_than_that_of_the_row_is_set_aside() -> None:
+    """It would become a column of its own, and the new key would not replace the old one."""
+    for types in ({"no": "int", "v": "text"}, {"NO": "int", "v": "text"}, None):
+        with pytest.raises(MalformedMessageError, match="'NO', and `data` has 'no'"):
+            decode(rows("UPDATE", mysqlType=types, data=[{"no": "2", "v": "b"}], old=[{"NO": "1"}]))
+
+
 @pytest.mark.parametrize("type_", ["INSERT", "UPDATE", "INIT"])
 @pytest.mark.parametrize(
     ("flag", "remedy"), [({"onlyHandleKey": True}, "commitTs 42"), ({"claimCheckLocation": "s3://a/b"}, "s3://a/b")]

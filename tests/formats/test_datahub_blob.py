@@ -384,6 +384,44 @@ def test_a_schema_change_without_its_statement_is_set_aside(op: str) -> None:
         decode(message(op, ddl=None))
 
 
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [("TRUNCATE", "alter table orders truncate partition p1"), ("TRUNCATE", "truncate table archive.orders"),
+     ("ERASE", "truncate items"), ("QUERY", "TRUNCATE archive.orders"), ("TRUNCATE", "drop table orders")],
+)  # fmt: skip
+def test_a_truncate_that_its_statement_contradicts_is_set_aside(op: str, text: str) -> None:
+    """No table is emptied that the statement does not empty."""
+    with pytest.raises(MalformedMessageError, match="TRUNCATE"):
+        decode(message(op, ddl={"text": text}))
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "/* nightly */", "/*!50001 TRUNCATE orders */", "truncate `shop`.`Orders`;"]
+)
+def test_a_truncate_by_its_operation_empties_its_table(text: str | None) -> None:
+    """Its text may be missing, or says the same."""
+    assert len(decode(message("TRUNCATE", ddl={"text": text}))) == 2
+
+
+def test_a_truncate_of_no_table_and_without_a_statement_is_set_aside() -> None:
+    """Nobody could know what it emptied."""
+    envelope = message("TRUNCATE", ddl=None)
+    envelope["schema"]["source"] = None
+    with pytest.raises(MalformedMessageError, match=r"`ddl\.text` is missing"):
+        decode(envelope)
+
+
+@pytest.mark.parametrize("op", ["MHEARTBEAT", "TRANSACTION_BEGIN", "GTID", "QUERY", "ALTER", "TRUNCATE", "CINDEX"])
+@pytest.mark.parametrize("image", ["before", "after"])
+def test_a_row_in_a_message_that_is_no_row_change_is_set_aside(op: str, image: str) -> None:
+    """It would be lost unseen."""
+    text = "alter table orders drop v" if op == "ALTER" else None
+    with pytest.raises(MalformedMessageError, match=f"`{image}` holds a row, and `op` is {op}"):
+        decode(message(op, ddl={"text": text}, **{image: row(id=None)}))
+    for empty in (None, {}, {"dataColumn": None}, {"dataColumn": {}}, {"dataColumn": []}):
+        assert decode(message(op, ddl={"text": text}, **{image: empty}))
+
+
 def test_a_truncation_without_a_sequence_is_set_aside() -> None:
     """Which rows it empties hangs on its place in the order."""
     envelope = message("TRUNCATE")

@@ -135,6 +135,20 @@ def test_document_delete_has_no_table_and_is_no_json() -> None:
     assert event.after is None
 
 
+@pytest.mark.parametrize(
+    ("text", "schema", "name"),
+    [
+        ('SHOP."lines"', "SHOP", "lines"), ('"shop".LINES', "shop", "LINES"), ('"Shop"."My.Lines"', "Shop", "My.Lines"),
+        ('"My.Lines"', None, "My.Lines"), ('A."B"."C"', "A", "B.C"), ("A.B.C", "A", "B.C"), ("LINES", None, "LINES"),
+        ('SHOP."', "SHOP", '"'), ('SHOP.a"b"', "SHOP", 'a"b"'),
+    ],
+)  # fmt: skip
+def test_each_part_of_a_name_may_be_quoted(text: str, schema: str | None, name: str) -> None:
+    """Quotation marks are no part of a name. A text with others is kept as it came."""
+    assert decode(change("ins", ROW, table=text)).table == TableId(None, schema, name)
+    assert decode(change("ins", ROW, table=None), table=text).table == TableId(None, schema, name)
+
+
 def test_the_configured_table_is_the_one_that_messages_name() -> None:
     """A delete without table must hit the rows that inserts with it made."""
     assert decode(change("del", ROW, table=None), table="SHOP.ORDERS").table == decode(change("ins", ROW)).table

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from tidemark.formats._mysql import truncates
 from tidemark.formats._statements import row_change, schema_change
 
 
@@ -62,20 +61,6 @@ def test_other_statements(statement: str | None) -> None:
 def test_statements_that_change_a_schema(statement: str, changes: bool) -> None:  # noqa: FBT001
     """A verb inside a comment does not count."""
     assert schema_change(statement) is changes
-
-
-@pytest.mark.parametrize(
-    ("statement", "truncated"),
-    [
-        ("TRUNCATE t", True), ("-- a\n/* b */ truncate table t", True),
-        ("SET STATEMENT a=1 FOR TRUNCATE TABLE t", True),
-        ("SET STATEMENT a='FOR TRUNCATE t' FOR SELECT 1", False), ("ALTER TABLE t TRUNCATE PARTITION p", False),
-        ("TRUNCATED", False), ("", False),
-    ],
-)  # fmt: skip
-def test_statements_that_truncate(statement: str, *, truncated: bool) -> None:
-    """Settings for the statement may stand before TRUNCATE."""
-    assert truncates(statement) is truncated
 
 
 @pytest.mark.parametrize("piece", ["SET STATEMENT a=1 FOR ", "SET STATEMENT ", "a='", "/*", "(", "a=`", "-- ", '"\\'])

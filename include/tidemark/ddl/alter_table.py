@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tidemark.ddl.added import fill, is_key
 from tidemark.ddl.changes import (
     AddColumn,
     Change,
     ChangeKey,
     ChangeType,
     DropColumn,
-    Fill,
     Name,
     RenameColumn,
     RenameTable,
+    Unparsed,
 )
-from tidemark.ddl.constants import ConstantReader, UnknownValueError
 from tidemark.ddl.declaration import Declaration
-from tidemark.ddl.filled import NULL, filled, implicit
-from tidemark.ddl.words import QUOTED, UnreadableError, Words, closing, outside, split
+from tidemark.ddl.rewrites import is_computed, keeps_values, type_and_expression
+from tidemark.ddl.words import UnreadableError, Words, closing, outside, split
 
-_NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "EXCLUDE", "FOREIGN", "PRIMARY", "SUPPLEMENTAL", "UNIQUE"})
+_NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "FOREIGN", "PRIMARY", "UNIQUE"})
 """Words that may follow ADD and DROP in the place of a column."""
 
-_NO_COLUMN_OF_MYSQL = frozenset({"FULLTEXT", "INDEX", "KEY", "SPATIAL"})
+_NO_COLUMN_OF_DIALECT: Mapping[str, frozenset[str]] = {
+    "mysql": frozenset({"FULLTEXT", "INDEX", "KEY", "SPATIAL"}),
+    "tsql": frozenset({"DEFAULT", "INDEX"}),
+}
+"""More such words. Databases demand that columns of these names are quoted."""
+
+_NO_COLUMN_IN_PAIRS = frozenset([
+    ("EXCLUDE", "USING"), ("EXCLUDE", "("), ("PERIOD", "FOR"), ("SUPPLEMENTAL", "LOG"), ("VECTOR", "INDEX"),
+    ("VECTOR", "KEY"),
+])  # fmt: skip
+"""Two words that are no column together. The first one alone may be the name of a column."""
 
 _HARMLESS_CLAUSES = frozenset([
     "ALGORITHM", "ANALYZE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CACHE", "CHARACTER", "CHARSET", "CHECK", "CHECKSUM",
@@ -89,25 +99,30 @@ class Clause(Words):
             raise UnreadableError("another clause begins within it")
 
     def _add(self) -> Iterator[Change]:
-        if self.word() == "PARTITION" or self._is_no_column() or self._follow("SYSTEM", "VERSIONING"):
+        if self.word() == "PARTITION" or self._is_no_column() or self._next_two() == ("SYSTEM", "VERSIONING"):
             yield from self._primary_key()
             return
         self.takes("COLUMN")
-        conditional = self.exists()  # so the column that is there may have another type
+        conditional = self.exists()  # so the column that is there may have another type, and no key
         for definition in self._definitions():
+            inner = Clause(definition, self.dialect, self._table)
+            if inner._is_no_column():
+                yield from inner._primary_key()
+                continue
             added = self._added(definition)
             yield added._replace(bounds=None) if conditional else added
+            if not conditional and is_key(definition[1:], self.dialect):
+                yield ChangeKey(self._table, (added.name,))
 
     def _is_no_column(self) -> bool:
-        """Return whether an index or a constraint follows. MySQL demands that columns of such names are quoted."""
-        if self.dialect == "mysql" and self.word() in _NO_COLUMN_OF_MYSQL:
-            return True
-        return self._follow("PERIOD", "FOR") or self.word() in _NO_COLUMN
+        """Return whether an index or a constraint follows."""
+        words = _NO_COLUMN | _NO_COLUMN_OF_DIALECT.get(self.dialect, frozenset())
+        return self.word() in words or self._next_two() in _NO_COLUMN_IN_PAIRS
 
-    def _follow(self, word: str, second: str) -> bool:
-        """Return whether two words are next."""
+    def _next_two(self) -> tuple[str, str]:
+        """Return the two words that are next, in capitals."""
         following = self.tokens[self.at + 1 : self.at + 2]
-        return self.word() == word and bool(following) and following[0].text.upper() == second
+        return self.word(), following[0].text.upper() if following else ""
 
     def _primary_key(self) -> Iterator[Change]:
         """Yield the primary key that an ADD adds; nothing for any other constraint or index, or one without columns."""
@@ -127,8 +142,8 @@ class Clause(Words):
         inner = Clause(definition, self.dialect, self._table)
         name = inner.identifier()
         declared = Declaration.of(definition[1:], self.dialect)
-        fill, unknown = _fill(definition[1:], declared)
-        return AddColumn(self._table, name, declared.kind, fill.text, fill.octets, unknown, declared.bounds)
+        value, unknown = fill(definition[1:], declared)
+        return AddColumn(self._table, name, declared.kind, value.text, value.octets, unknown, declared.bounds)
 
     def _definitions(self) -> Iterator[Sequence[Token]]:
         """Yield the definitions of columns: one, or several in brackets."""
@@ -186,10 +201,10 @@ class Clause(Words):
         self.ends()
 
     def _modify(self, *, renames: bool) -> Iterator[Change]:
-        if self.word() in {"CONSTRAINT", "PARTITION", "DEFAULT", "LOB"}:
+        if self.word() in {"CONSTRAINT", "PARTITION", "DEFAULT", "LOB", "PRIMARY", "UNIQUE"}:
             return
         self.takes("COLUMN")
-        self.exists()
+        conditional = self.exists()
         old = self.identifier() if renames else None
         for definition in self._definitions():
             inner = Clause(definition, self.dialect, self._table)
@@ -200,6 +215,10 @@ class Clause(Words):
             # Oracle may leave out the type: MODIFY a NOT NULL
             if declared.kind is not None:
                 yield ChangeType(self._table, name, declared.kind, declared.bounds)
+            if not conditional and is_key(definition[1:], self.dialect):
+                yield ChangeKey(self._table, (name,))
+            if is_computed(definition[1:]):
+                yield Unparsed(self._table, _computed(name))
 
     def _alter_column(self) -> Iterator[Change]:
         if self.word() in {"INDEX", "CHECK", "CONSTRAINT"}:
@@ -207,44 +226,16 @@ class Clause(Words):
         self.takes("COLUMN")
         name = self.identifier()
         if self.takes("SET") and not self.takes("DATA"):
+            if self.word() == "EXPRESSION":
+                raise UnreadableError(_computed(name))
             return
         if self.takes("TYPE") or self.dialect == "tsql":
-            declared = Declaration.of(self.tokens[self.at :], self.dialect)
+            type_, expression = type_and_expression(self.tokens[self.at :])
+            if expression is not None and not keeps_values(expression, name, self._table, type_):
+                raise UnreadableError(_computed(name))
+            declared = Declaration.of(type_, self.dialect)
             yield ChangeType(self._table, name, declared.kind, declared.bounds)
 
 
-def _fill(tokens: Sequence[Token], declared: Declaration) -> tuple[Fill, str | None]:
-    """Return what existing rows get in a new column, and why that is not known, where it is not."""
-    dialect = declared.dialect
-    words = ["" if token.token_type in QUOTED else token.text.upper() for token in tokens]
-    place = _place_of_default(words)
-    pairs = set(itertools.pairwise(words))
-    required = ("NOT", "NULL") in pairs or any(word.startswith("PRIMARY") for word in words)
-    try:
-        if _COMPUTED & set(words[: len(words) if place is None else place]):
-            return NULL, "the database computes its values"
-        if place is not None:
-            if dialect == "tsql" and not required and ("WITH", "VALUES") not in pairs:
-                return NULL, None  # SQL Server leaves rows as they are
-            return filled(ConstantReader(tokens[place + 1 :], dialect).constant(), declared), None
-        # MySQL fills a column that must not be null with the zero of its type.
-        if dialect == "mysql" and required:
-            return implicit(declared), None
-    except UnknownValueError as error:
-        return NULL, str(error)
-    return NULL, None
-
-
-_COMPUTED = frozenset([
-    "AUTO_INCREMENT", "GENERATED", "AS", "IDENTITY", "SERIAL", "SERIAL2", "SERIAL4", "SERIAL8", "BIGSERIAL",
-    "SMALLSERIAL", "ROWVERSION",
-])  # fmt: skip
-"""Words of columns that the database fills with values of its own."""
-
-
-def _place_of_default(words: Sequence[str]) -> int | None:
-    """Return the place of the word DEFAULT that begins a column's own clause; None where there is none."""
-    for place, word in enumerate(words):
-        if word == "DEFAULT" and words[place - 1] not in {"SET", "BY", "COLUMN_FORMAT", "STORAGE"}:
-            return place
-    return None
+def _computed(column: str) -> str:
+    return f"the rows got other values in {column[:40]!r}, and no event shows them"

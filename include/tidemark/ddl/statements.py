@@ -248,6 +248,8 @@ class StatementReader(Words):
             raise UnreadableError("tables got the name of another schema")
         if words[:1] == ["TYPE"] and ("RENAME", "VALUE") in pairwise(words):
             raise UnreadableError("a label got another text, also in rows that are there")
+        if words[:1] == ["TYPE"] and any((word, "ATTRIBUTE") in pairwise(words) for word in ("ADD", "ALTER", "DROP")):
+            raise UnreadableError("values of the type changed, also in rows that are there")
 
     def _waits(self) -> None:
         """Skip how long MariaDB waits for the table's lock."""

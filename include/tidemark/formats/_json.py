@@ -91,6 +91,11 @@ def _tightened(image: bytes) -> bytes:
     return image.replace(b'": ', b'":').replace(b', "', b',"')
 
 
+def is_empty(value: bytes) -> bool:
+    """Return whether a JSON value holds nothing: it is missing, null, an empty object or an empty list."""
+    return value.translate(None, b" \t\r\n") in {b"", NULL, b"{}", b"[]"}
+
+
 def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
     """Return the payload and the schema of ``{schema, payload}``; for any other object, ``value`` itself and None.
 

@@ -13,12 +13,9 @@ from msgspec import UNSET, UnsetType
 
 from tidemark.errors import UnknownTypeError
 from tidemark.events import Column, Encoding
-from tidemark.formats._statements import executed
 from tidemark.values import bounds
 
 _TYPE = re.compile(r"\s*(?:national\s+)?([a-z][a-z0-9_]*)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
-
-_TRUNCATE = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*truncate\b", re.IGNORECASE | re.DOTALL)
 
 _STRING = ("string", Encoding.PLAIN)
 
@@ -84,11 +81,6 @@ _OF_A_FLOAT = 24
 _CHARACTERS = frozenset({"char", "character", "varchar", "nchar", "nvarchar", "varcharacter"})
 
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
-
-
-def truncates(statement: str) -> bool:
-    """Return whether a statement begins with TRUNCATE, after any comments and settings."""
-    return _TRUNCATE.match(executed(statement)) is not None
 
 
 @functools.lru_cache(maxsize=64)

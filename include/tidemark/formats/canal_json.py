@@ -36,9 +36,9 @@ from tidemark.events import (
     changed,
     loaded,
 )
-from tidemark.formats import _mysql
-from tidemark.formats._canal import byte_lists, columns, fixed_bytes, incomplete, labels
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option
+from tidemark.formats import _truncations as truncations
+from tidemark.formats._canal import byte_lists, columns, fixed_bytes, images, incomplete, labels
+from tidemark.formats._json import ABSENT, NULL, RowLayout, read, table_of_option
 from tidemark.formats._positions import of_offsets
 from tidemark.formats._statements import row_change, statement_only
 
@@ -65,6 +65,9 @@ SCHEMA_CHANGES = frozenset({
 })  # fmt: skip
 """Types of schema changes. Any other type with ``isDdl`` is one too. ``ERASE`` is DROP. ``CINDEX`` and ``DINDEX``
 create and drop an index. DTS writes ``DDL``."""
+
+_OF_INDEXES = frozenset({"CINDEX", "DINDEX"})
+"""Types that need no statement. TRUNCATE needs none where the message names the table."""
 
 CONTROLS = {
     "QUERY": "query",
@@ -185,7 +188,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
         if operation is Operation.DELETE:
             before, after = image, None
         elif operation is Operation.UPDATE:
-            before, layout = _before(old[number], layout) if old else (None, layout)
+            before, layout = images.old_values(old[number], image, layout, absent) if old else (None, layout)
             before = as_stored(before) if before is not None else None
             # with full row images, every UPDATE has an old value; without one, the source logs MINIMAL images
             partial = partial or before is None
@@ -214,15 +217,6 @@ def _rowless(flat: FlatMessage) -> DecodeError:
     return MalformedMessageError(f"`data` holds no row, and the type is {flat.type}")
 
 
-def _before(old: msgspec.Raw, layout: RowLayout) -> tuple[bytes | None, RowLayout]:
-    """Return the old values of an UPDATE (None if ``old`` has none for the row), and the layout widened by them."""
-    image = bytes(old)
-    if image == NULL:
-        return None, layout
-    found = members(image)
-    return image if found else None, layout.widened(found)
-
-
 @functools.lru_cache(maxsize=1024)
 def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | None:
     """Return ``pkNames`` in the spelling of the columns. The case of ``pkNames`` may differ."""
@@ -236,11 +230,13 @@ def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event
     """Return the events of a message that is not a row change."""
     type_ = (flat.type or "").upper()
     if flat.isDdl or type_ in SCHEMA_CHANGES:
+        images.refuse_rows("a schema change", flat.type, flat.data, flat.old)
         return _schema_change(flat, type_, order, options)
     kind = "heartbeat" if flat.isHeartbeat else CONTROLS.get(type_)
     if kind is None:
         allowed = ", ".join([*OPERATIONS, *sorted(SCHEMA_CHANGES), *CONTROLS])
         raise UnknownOperationError(f"`type` is {flat.type!r}; Canal JSON knows {allowed}")
+    images.refuse_rows("a control event", flat.type, flat.data, flat.old)
     verb = row_change(flat.sql) if kind == "query" else None
     if verb is not None and (flat.database or not options.annotations):
         raise statement_only(verb, flat.sql or "", "" if flat.database else _ANNOTATED)
@@ -265,6 +261,11 @@ def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Opti
     statement = flat.sql or ""
     if verb := row_change(statement):
         raise statement_only(verb, statement)
+    says_so = type_ == "TRUNCATE"
+    needless = type_ in _OF_INDEXES or (says_so and table is not None)
+    if not needless and truncations.is_blank(statement):
+        found = "holds no statement" if statement else "is missing"
+        raise MalformedMessageError(f"`sql` {found}, and the type is {flat.type}")
     change = SchemaChange(
         table=table,
         position=changed(*order, 0),
@@ -273,7 +274,7 @@ def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Opti
         captured_at=captured_at,
     )
     # DTS writes DDL for every type
-    if table is None or not (type_ == "TRUNCATE" or _mysql.truncates(statement)):
+    if table is None or not truncations.empties(table, statement, "mysql", says_so=says_so):
         return [change]
     truncation = ChangeEvent(
         table=table,

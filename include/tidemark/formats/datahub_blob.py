@@ -34,10 +34,11 @@ from tidemark.events import (
     changed,
     loaded,
 )
-from tidemark.formats import Placing, _mysql
+from tidemark.formats import Placing
+from tidemark.formats import _truncations as truncations
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
-from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped
+from tidemark.formats._json import NULL, RowLayout, is_empty, members, read, table_of_option, untyped
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._statements import row_change, schema_change, statement_only
 
@@ -80,8 +81,8 @@ _INITIAL_LOAD = frozenset({"-1", -1})
 
 _WITH_AFTER = frozenset({"INSERT", "UPDATE_AFTER"})
 
-_NEEDLESS_STATEMENT = frozenset({"TRUNCATE", "CINDEX", "DINDEX"})
-"""Operations that need no statement."""
+_OF_INDEXES = frozenset({"CINDEX", "DINDEX"})
+"""Operations that need no statement. TRUNCATE needs none where the message names the table."""
 
 _NO_IMAGE = frozenset({b"", NULL, b"{}"})
 
@@ -139,6 +140,10 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
     op = payload.op or ""
     if op in OPERATIONS:
         return [_row_change(payload, OPERATIONS[op], described(bytes(envelope.schema)), moment, options)]
+    if op not in SCHEMA_CHANGES and op not in CONTROLS:
+        allowed = ", ".join([*OPERATIONS, *SCHEMA_CHANGES, *CONTROLS])
+        raise UnknownOperationError(f"`op` is {payload.op!r}; a Blob message has {allowed}")
+    _refuse_rows(payload)
     if op in SCHEMA_CHANGES:
         return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
     text = (payload.ddl.text if payload.ddl else None) if op == "QUERY" else None
@@ -146,9 +151,6 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
         return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
     if (verb := row_change(text)) and not options.annotations:
         raise statement_only(verb, text or "", _ANNOTATED)
-    if op not in CONTROLS:
-        allowed = ", ".join([*OPERATIONS, *SCHEMA_CHANGES, *CONTROLS])
-        raise UnknownOperationError(f"`op` is {payload.op!r}; a Blob message has {allowed}")
     return [
         ControlEvent(
             kind=CONTROLS[op],
@@ -157,6 +159,17 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
             captured_at=moment.captured_at,
         )
     ]
+
+
+def _refuse_rows(payload: Payload) -> None:
+    """Refuse a message that has a row, and an operation of which no row is expected: it would be lost.
+
+    Raises:
+        MalformedMessageError: it has one.
+    """
+    for name, state in (("before", payload.before), ("after", payload.after)):
+        if state is not None and not is_empty(bytes(state.dataColumn)):
+            raise MalformedMessageError(f"`{name}` holds a row, and `op` is {payload.op}: what is to become of it?")
 
 
 def _row_change(
@@ -231,10 +244,13 @@ def _completed(before: bytes, layout: RowLayout) -> tuple[bytes, RowLayout]:
 def _schema_change(payload: Payload, schema: Described, moment: Moment, options: Options) -> list[Event]:
     """Return the statement. If it is a TRUNCATE, the truncation of the table follows."""
     statement = (payload.ddl.text if payload.ddl else None) or ""
-    if not statement and payload.op not in _NEEDLESS_STATEMENT:
-        raise MalformedMessageError(f"`ddl.text` is missing, and `op` is {payload.op}")
     table = schema.table or (table_of_option(options.table) if options.table else None)
-    truncates = table is not None and (payload.op == "TRUNCATE" or _mysql.truncates(statement))
+    says_so = payload.op == "TRUNCATE"
+    needless = payload.op in _OF_INDEXES or (says_so and table is not None)
+    if not needless and truncations.is_blank(statement):
+        found = "holds no statement" if statement else "is missing"
+        raise MalformedMessageError(f"`ddl.text` {found}, and `op` is {payload.op}")
+    truncates = table is not None and truncations.empties(table, statement, schema.dialect, says_so=says_so)
     # the sequence matters only for what changes rows, and the document promises it for row changes only
     placed = truncates or payload.sequenceId is not None
     change = SchemaChange(

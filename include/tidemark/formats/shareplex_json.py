@@ -108,7 +108,11 @@ _message = msgspec.json.Decoder(SharePlexMessage)
 
 _encode = msgspec.json.Encoder().encode
 
-_QUOTED = re.compile(r'"([^"]+)"\."([^"]+)"')
+_PART = r'(?:"[^"]+"|[^".]+)'
+
+_PARTS = re.compile(rf"{_PART}(?:\.{_PART})*+")
+
+_EACH_PART = re.compile(_PART)
 
 _INDEX = re.compile(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*")
 
@@ -252,8 +256,11 @@ def _table(meta: Meta, options: Options) -> TableId:
 
 @functools.lru_cache(maxsize=1024)
 def _table_id(text: str) -> TableId:
-    quoted = _QUOTED.fullmatch(text)
-    owner, name = (quoted[1], quoted[2]) if quoted else text.partition(".")[::2]
+    """Return the table. Each part of its name may be quoted, and what follows the owner is the name of the table."""
+    if '"' in text and _PARTS.fullmatch(text):
+        owner, *rest = [part.strip('"') for part in _EACH_PART.findall(text)]
+        return TableId(None, owner, ".".join(rest)) if rest else TableId(None, None, owner)
+    owner, _, name = text.partition(".")
     return TableId(database=None, schema=owner, name=name) if name else TableId(None, None, text)
 
 

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from tidemark.errors import MalformedMessageError
 from tidemark.events import TableId
+from tidemark.formats._truncations import truncation_in
 
 DIALECTS: Final[Mapping[str, str]] = {
     "MySQL": "mysql", "DRDS": "mysql", "Oracle": "oracle", "SQLServer": "tsql", "PostgreSQL": "postgres",
     "PPAS": "postgres",
 }  # fmt: skip
 """By source type: the sqlglot dialect of its DDL."""
-
-_GAP: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)"
-
-_NAME: Final = r'(?:`(?:[^`]|``)+`|"(?:[^"]|"")+"|\[(?:[^]]|\]\])+\]|[\w$#]+)'
-
-_TABLE: Final = rf"{_NAME}(?:{_GAP}*\.{_GAP}*{_NAME}){{0,2}}"
-
-_TRUNCATE: Final = re.compile(rf"{_GAP}*truncate\b", re.IGNORECASE | re.DOTALL)
-
-_TABLES: Final = re.compile(
-    rf"{_GAP}*truncate{_GAP}+(?:table{_GAP}+)?(?:only{_GAP}+)?(?P<tables>{_TABLE}(?:{_GAP}*,{_GAP}*{_TABLE})*)"
-    rf"(?P<rest>[^;]*);?\s*",
-    re.IGNORECASE | re.DOTALL,
-)
-
-_EACH: Final = re.compile(_TABLE, re.DOTALL)
-
-_PART: Final = re.compile(_NAME, re.DOTALL)
-
-_NOT_THE_WHOLE: Final = re.compile(r"\bpartitions?\b", re.IGNORECASE)
 
 
 def truncated(statement: str, dialect: str, named: TableId | None) -> list[TableId]:
@@ -47,32 +27,22 @@ def truncated(statement: str, dialect: str, named: TableId | None) -> list[Table
     Raises:
         MalformedMessageError: the statement begins with TRUNCATE, but its tables cannot be found.
     """
-    if not _TRUNCATE.match(statement):
+    found = truncation_in(statement, dialect)
+    if found is None:
         return []
-    match = _TABLES.fullmatch(statement) if len(statement) <= 10_000 else None
-    if match is None or _NOT_THE_WHOLE.search(match["rest"]) or match["tables"].lower() == "cluster":
+    if found.rest.partition(";")[2].strip():
         raise MalformedMessageError(f"a TRUNCATE of what cannot be told: {statement[:200]!r}")
     if named is not None and named.name:
         return [named]
-    return [_table(found[0], dialect, named) for found in _EACH.finditer(match["tables"])]
+    return [_table(parts, dialect, named) for parts in found.tables]
 
 
-def _table(text: str, dialect: str, named: TableId | None) -> TableId:
+def _table(parts: tuple[str, ...], dialect: str, named: TableId | None) -> TableId:
     """Return the table of a name. A single name before it is the database in MySQL, and the schema elsewhere."""
-    *before, name = [_unquoted(found[0], dialect) for found in _PART.finditer(text)]
+    *before, name = parts
     database = named.database if named is not None else None
     if len(before) == 2:
         return TableId(before[0], before[1], name)
     if dialect == "mysql":
         return TableId(before[0] if before else database, None, name)
     return TableId(database, before[0] if before else None, name)
-
-
-def _unquoted(name: str, dialect: str) -> str:
-    """Return a name as the catalog has it. Unquoted names are in upper case in Oracle, in lower case in PostgreSQL."""
-    quote = name[0]
-    if quote == "[":
-        return name[1:-1].replace("]]", "]")
-    if quote in '`"':
-        return name[1:-1].replace(quote * 2, quote)
-    return name.upper() if dialect == "oracle" else name.lower() if dialect == "postgres" else name
