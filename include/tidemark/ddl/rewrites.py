@@ -24,7 +24,7 @@ def type_and_expression(tokens: _Tokens) -> tuple[_Tokens, _Tokens | None]:
 def keeps_values(expression: _Tokens, column: str, table: Name, type_: _Tokens) -> bool:
     """Return whether an expression behind USING is the column itself, as it is or cast to its new type.
 
-    Such an expression does what PostgreSQL does without USING.
+    Such an expression does what PostgreSQL does without USING. A cast to ``text`` in between loses nothing.
 
     Args:
         expression: of PostgreSQL.
@@ -33,6 +33,8 @@ def keeps_values(expression: _Tokens, column: str, table: Name, type_: _Tokens) 
         type_: the type that it gets.
     """
     inner, cast = _cast(_bare(expression))
+    if cast is not None and [token.text.upper() for token in cast[:2]] == ["TEXT", "::"]:
+        cast = cast[2:]  # the way from one enumeration to another, and to and from numbers
     reader = Words(_bare(inner), "postgres")
     try:
         named = reader.name().parts
