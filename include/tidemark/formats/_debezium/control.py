@@ -13,8 +13,10 @@ import msgspec
 
 from tidemark.errors import UnknownOperationError
 from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId, changed
+from tidemark.formats._debezium import log_places
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.source import Number, Source, TransactionBlock
+from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.source import Source, TransactionBlock
 from tidemark.formats._json import read
 from tidemark.formats._statements import row_change, statement_only
 
@@ -181,6 +183,10 @@ def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
 
     The ``number`` of the end is the count of its events. If ``data_collections`` has more, it is their count: events
     that any of both counts are waited for.
+
+    Raises:
+        UnknownOperationError: it is neither.
+        MalformedMessageError: a count is there and cannot be read.
     """
     kinds = {"BEGIN": "transaction_begin", "END": "transaction_end"}
     if marker.status not in kinds:
@@ -189,7 +195,8 @@ def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
     counts = _counts(marker.data_collections) if last and marker.data_collections else None
     block = TransactionBlock(id=marker.id)
     if last:
-        totals = (debezium_source.whole_number(marker.event_count), sum(counts.values()) if counts else None)
+        total = log_places.number(marker.event_count, "event_count")
+        totals = (total, sum(counts.values()) if counts else None)
         block.total_order = max((total for total in totals if total is not None), default=None)
     return ControlEvent(
         kind=kinds[marker.status],
@@ -201,10 +208,14 @@ def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
 
 
 def _counts(collections: Sequence[CollectionCount]) -> dict[str, int] | None:
-    """Return the events by collection; None if any of the counts is missing."""
+    """Return the events by collection; None if any of the counts is missing.
+
+    Raises:
+        MalformedMessageError: a count is there and cannot be read. The end would seem to need fewer events.
+    """
     counts = Counter[str]()
     for each in collections:
-        number = debezium_source.whole_number(each.event_count)
+        number = log_places.number(each.event_count, "data_collections.event_count")
         if number is None:
             return None
         counts["" if _LOGICAL_MESSAGE.fullmatch(each.data_collection) else each.data_collection] += number

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from tidemark.events import Operation
-from tidemark.formats._debezium.source import Number, Source, TransactionBlock
+from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.source import Source, TransactionBlock
 from tidemark.formats._json import ABSENT, NULL, RowLayout
 
 

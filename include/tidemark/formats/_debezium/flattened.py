@@ -26,7 +26,8 @@ import msgspec
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import Operation
 from tidemark.formats._connect import Struct
-from tidemark.formats._debezium.source import Number, Source
+from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, members
 
 _OPERATIONS = {
