@@ -284,6 +284,78 @@ def test_what_comes_between_flattened_rows_is_no_row(marker: dict[str, Any]) -> 
     assert decode(columns, {"id": 1}, flattened=True).operation is Operation.UPDATE
 
 
+UNMARKED: list[dict[str, Any]] = [
+    {"id": 31, "ddl": "drop the parcel at the door"},
+    {"id": 31, "ddl": None, "note": "x"},
+    {"id": 31, "tableChanges": None},
+    {"source": "web", "databaseName": "app", "ddl": "ALTER TABLE users ADD a INT", "id": 31},
+    {"databaseName": "app", "ddl": "ALTER TABLE users ADD a INT"},
+    {"id": "31", "status": "END", "amount": 12},
+    {"id": "31", "status": "BEGIN", "event_count": 1, "amount": 12},
+    {"id": "31", "status": "END"},
+    {"id": "31", "status": "BEGIN"},
+    {"id": "31", "status": "END", "ts_ms": 5},
+    {"serverName": "db7"},
+    {"ts_ms": 5, "city": "Oslo"},
+    {"ts_us": 5},
+    {"id": 31, "op": "m"},
+    {"id": 31, "op": "d"},
+    {"id": 31, "op": "t"},
+]
+
+
+@pytest.mark.parametrize("row", UNMARKED, ids=json.dumps)
+@pytest.mark.parametrize("schema", [False, True])
+def test_a_row_without_marks_is_no_message_of_another_kind(row: dict[str, Any], *, schema: bool) -> None:
+    """Nothing says that it is a row. It is set aside, and neither counts as control nor ends a transaction."""
+    value = {"schema": None, "payload": row} if schema else row
+    with pytest.raises(MalformedMessageError):
+        decode(value, {"id": 31})
+    event = decode(value, {"id": 31}, flattened=True)
+    assert (event.operation, json.loads(event.after or b"")) == (Operation.UPDATE, row)
+
+
+def _without(message: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (MARKERS[0], "transaction_begin"),
+        (_without(MARKERS[0], "ts_ms"), "transaction_begin"),
+        (_without(MARKERS[0], "event_count", "data_collections"), "transaction_begin"),
+        (MARKERS[1], "transaction_end"),
+        (_without(MARKERS[1], "ts_ms"), "transaction_end"),
+        (_without(MARKERS[1], "data_collections", "ts_ms"), "transaction_end"),
+        (MARKERS[1] | {"ts_us": 1000, "ts_ns": 1000000}, "transaction_end"),
+        (MARKERS[2], "table_description"),
+        (_without(MARKERS[2], "schemaName", "ts_ms", "ts_us", "ts_ns"), "table_description"),
+        (_without(MARKERS[2], "ddl"), "table_description"),
+        (_without(STATEMENT, "tableChanges", "schemaName", "ts_ms", "ts_us", "ts_ns"), None),
+        (STATEMENT | {"position": {"file": "b.000001", "pos": 9}}, None),
+        ({"ts_ms": 5}, "heartbeat"),
+        ({"ts_ms": 5, "ts_us": 5000, "ts_ns": 5000000}, "heartbeat"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("schema", [False, True])
+def test_what_is_no_row_has_the_members_of_its_version(
+    message: dict[str, Any], kind: str | None, *, schema: bool
+) -> None:
+    """Earlier versions lack some members, and converters leave out nulls."""
+    value = json.dumps({"schema": {}, "payload": message} if schema else message).encode()
+    (event,) = debezium_json.decode(Message(value=value, file="f", place=1), debezium_json.Options())
+    assert event.kind == kind if isinstance(event, ControlEvent) else isinstance(event, SchemaChange) and kind is None
+
+
+def test_an_envelope_without_a_source_is_one() -> None:
+    """Other tools write the images and ``op`` alone, and transforms may put a member beside them."""
+    for more in ({}, {"region": "eu"}):
+        assert decode({"op": "c", "before": None, "after": {"id": 31}} | more).operation is Operation.INSERT
+        assert decode({"op": "d", "before": {"id": 31}, "after": None} | more).operation is Operation.DELETE
+
+
 def test_a_statement_about_rows_that_the_dump_orders_is_set_aside() -> None:
     """It has a place in the log, and they have none: a TRUNCATE would empty the table of newer rows."""
     message = Message(value=json.dumps(STATEMENT).encode(), key=b'{"databaseName":"app"}', file="f", place=1)

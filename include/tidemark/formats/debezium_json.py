@@ -115,13 +115,18 @@ def _looked_at_closely(value: bytes, message: Message, options: Options) -> Even
     if not {"op", "source"} <= found.keys() and (event := control.decode(value, found, message)) is not None:
         tombstones.refuse_statement(event, options)
         return event
-    if not found.keys() & {"op", "before", "after"}:
+    known = {name: raw for name, raw in found.items() if name in Payload.__struct_fields__}
+    if not found.keys() & {"op", "before", "after"} or (len(known) < len(found) and not _has_object(found)):
         raise MalformedMessageError(
             "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
             + ", ".join(list(found)[:10])
         )
-    known = {name: raw for name, raw in found.items() if name in Payload.__struct_fields__}
     return _of_envelope(message, read(_payload, msgspec.json.encode(known)), msgspec.Raw(schema or b""), options)
+
+
+def _has_object(found: Mapping[str, msgspec.Raw]) -> bool:
+    """Return whether a source or an image is an object. Beside other members, ``op`` alone may be a row's column."""
+    return any(bytes(found.get(name, b""))[:1] == b"{" for name in ("source", "before", "after"))
 
 
 def _beside_others(found: Mapping[str, msgspec.Raw], fields: flattened.Added) -> dict[str, msgspec.Raw] | None:
