@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import IncompleteMessageError, MalformedMessageError, MissingKeyError, MissingTableError
+from tidemark.errors import (
+    IncompleteMessageError,
+    MalformedMessageError,
+    MissingKeyError,
+    MissingTableError,
+    UnknownOperationError,
+)
 from tidemark.events import ChangeEvent, ControlEvent, Message, Operation, SchemaChange
 from tidemark.formats import debezium_json
 
@@ -40,7 +46,8 @@ def test_fields_that_the_transform_does_not_add_are_columns(name: str) -> None:
 )  # fmt: skip
 def test_fields_that_the_transform_adds_are_no_columns(name: str) -> None:
     """They have their usual names unless the options say otherwise."""
-    assert columns(decode({"id": 1, name: None, "__op": "c"})) == ["id"]
+    value = "false" if name == "__deleted" else None
+    assert columns(decode({"id": 1, name: value, "__op": "c"})) == ["id"]
 
 
 def test_the_settings_of_the_transform_say_which_fields_it_adds() -> None:
@@ -111,6 +118,46 @@ def test_a_deleted_row_that_nothing_identifies_is_set_aside() -> None:
     """It is never a delete of a row with null in all columns."""
     with pytest.raises(MissingKeyError):
         decode({"__op": "d", "__deleted": "true"})
+
+
+@pytest.mark.parametrize("deleted", ["True", "TRUE", "FALSE", "1", "0", "yes", "t", "", " true", None])
+@pytest.mark.parametrize("more", [{}, {"__op": "u"}, {"__op": "d"}])
+@pytest.mark.parametrize("flattened", [False, True])
+def test_a_mark_of_a_delete_that_nobody_knows_is_set_aside(deleted: object, more: Any, *, flattened: bool) -> None:
+    """An update in its place would bring the deleted row back."""
+    with pytest.raises(UnknownOperationError, match=r"`__deleted` is .*; the transform writes true and false"):
+        decode({"id": 52, "town": "Ulm", "__deleted": deleted} | more, {"id": 52}, flattened=flattened)
+
+
+@pytest.mark.parametrize("deleted", [1, 0, 1.0, [], {}])
+def test_a_mark_of_a_delete_of_another_type_is_set_aside(deleted: object) -> None:
+    """A number is no boolean, though languages count 1 as true."""
+    with pytest.raises(MalformedMessageError, match="wrong type"):
+        decode({"id": 52, "__deleted": deleted}, {"id": 52})
+
+
+@pytest.mark.parametrize("op", ["", None, "t", "m", "U", "delete", "x"])
+@pytest.mark.parametrize("more", [{}, {"__deleted": "true"}, {"__deleted": False}])
+def test_an_operation_of_a_row_that_nobody_knows_is_set_aside(op: object, more: dict[str, Any]) -> None:
+    """Only a row that lacks the field is an update. A TRUNCATE has no row, so the transform writes none."""
+    with pytest.raises(UnknownOperationError, match=r"`__op` is .*; a flattened row has c, u, d, r"):
+        decode({"id": 52, "town": "Ulm", "__op": op} | more, {"id": 52})
+
+
+@pytest.mark.parametrize(
+    ("marks", "operation"),
+    [
+        ({"__deleted": "false"}, Operation.UPDATE),
+        ({"__deleted": False}, Operation.UPDATE),
+        ({"__deleted": "false", "__op": "r"}, Operation.SNAPSHOT),
+        ({"__op": "d"}, Operation.DELETE),
+        ({"__deleted": True, "__op": "d"}, Operation.DELETE),
+        ({"__deleted": "true"}, Operation.DELETE),
+    ],
+)
+def test_the_marks_of_a_row_say_what_became_of_it(marks: dict[str, Any], operation: Operation) -> None:
+    """As the transform writes them, of rows and of documents."""
+    assert decode({"id": 52} | marks, {"id": 52}).operation is operation
 
 
 LIKE_ENVELOPES: list[dict[str, Any]] = [
