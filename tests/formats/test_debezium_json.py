@@ -373,6 +373,18 @@ def test_an_unknown_operation_is_named() -> None:
         decode(change("x", None, {"id": 1}))
 
 
+@pytest.mark.parametrize("op", ["m", "t"])
+@pytest.mark.parametrize("images", [{"before": {"id": 63}}, {"after": {"id": 63}}, {"before": {"id": 63}, "after": {}}])
+@pytest.mark.parametrize("more", [{}, {"region": "eu"}])
+def test_an_operation_without_a_row_that_has_one_is_set_aside(op: str, images: Any, more: dict[str, Any]) -> None:
+    """A row under ``m`` would be counted as control and lost, and one under ``t`` would empty its table."""
+    with pytest.raises(MalformedMessageError, match=f"`op` is {op}, which has no row"):
+        decode(change(op, **images) | more)
+    message = Message(value=json.dumps(change(op) | more).encode(), file="f", place=1)
+    (event,) = debezium_json.decode(message, debezium_json.Options())
+    assert isinstance(event, ControlEvent if op == "m" else ChangeEvent)
+
+
 def test_a_message_without_table_needs_the_option() -> None:
     """``source`` names the table, never the topic; the option names it for messages that do not."""
     bare = change("c", None, {"id": 1}, table=None)
