@@ -16,7 +16,8 @@ Number = int | str | None
 LIMIT = 1 << 96
 """Numbers from here on are no places and no times."""
 
-_DIGITS = re.compile(r"[0-9]{1,30}", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,28}")
+"""Every number of so many digits is below the limit."""
 
 _SIGNED = re.compile(r"-?[0-9]{1,30}", re.ASCII)
 
@@ -25,7 +26,7 @@ _WRAP = 1 << 32
 
 _RECORD = re.compile(r"\s*(?:0x)?([0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1,16})\s*", re.IGNORECASE | re.ASCII)
 
-_LSN = re.compile(r"[0-9a-f]{8}:[0-9a-f]{8}:(?:[0-9a-f]{4}|[0-9a-f]{16})", re.IGNORECASE | re.ASCII)
+_LSN = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:[0-9a-fA-F]{4}(?:[0-9a-fA-F]{12})?")
 """SQL Server has ten bytes, Db2 sixteen. All texts of one database are equally long."""
 
 
@@ -42,9 +43,10 @@ def number(value: Number, member: str) -> int | None:
     """
     if value is None:
         return None
-    if type(value) is str and _DIGITS.fullmatch(value):
-        value = int(value)
-    if type(value) is int and 0 <= value < LIMIT:
+    if isinstance(value, str):
+        if _DIGITS.fullmatch(value):
+            return int(value)
+    elif 0 <= value < LIMIT:
         return value
     raise unreadable(member, value, "number that orders events")
 
@@ -76,6 +78,8 @@ def scn(value: Number, member: str) -> int | None:
     Raises:
         MalformedMessageError: it is no such number.
     """
+    if type(value) is str and _DIGITS.fullmatch(value):  # nearly all of them end here
+        return int(value)
     return None if value == "null" else number(value, member)
 
 

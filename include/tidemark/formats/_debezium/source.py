@@ -122,14 +122,18 @@ def _redo(source: Source, total: int) -> Places:
     if not scn:
         return None
     commit = log_places.scn(source.commit_scn, "source.commit_scn") or scn
-    ssn = log_places.number(source.ssn, "source.ssn") or 0
+    ssn = source.ssn
+    if type(ssn) is not int or not 0 <= ssn < LIMIT:
+        ssn = log_places.number(ssn, "source.ssn") or 0
     return (commit, scn, *log_places.redo_record(source.rs_id), ssn, total)
 
 
 def _cdc_tables(source: Source, _total: int) -> Places:
     commit = log_places.lsn(source.commit_lsn, "source.commit_lsn")
     change = log_places.lsn(source.change_lsn, "source.change_lsn")
-    serial = log_places.number(source.event_serial_no, "source.event_serial_no") or 0
+    serial = source.event_serial_no
+    if type(serial) is not int or not 0 <= serial < LIMIT:
+        serial = log_places.number(serial, "source.event_serial_no") or 0
     return (commit, change, serial) if commit else None
 
 
@@ -242,7 +246,9 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
     if block is None or block.id is None:
         return None
     postgres = _POSTGRES_TRANSACTION.fullmatch(block.id)
-    number = log_places.number(block.total_order, "transaction.total_order")
+    number = block.total_order
+    if type(number) is not int or not 0 <= number < LIMIT:
+        number = log_places.number(number, "transaction.total_order")
     return Transaction(id=postgres[1] if postgres else block.id, number=number, last=last)
 
 
