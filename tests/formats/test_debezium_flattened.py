@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import IncompleteMessageError, MalformedMessageError, MissingKeyError, MissingTableError
+from tidemark.errors import (
+    IncompleteMessageError,
+    MalformedMessageError,
+    MissingKeyError,
+    MissingTableError,
+    UnknownOperationError,
+)
 from tidemark.events import ChangeEvent, ControlEvent, Message, Operation, SchemaChange
 from tidemark.formats import debezium_json
 
@@ -40,7 +46,8 @@ def test_fields_that_the_transform_does_not_add_are_columns(name: str) -> None:
 )  # fmt: skip
 def test_fields_that_the_transform_adds_are_no_columns(name: str) -> None:
     """They have their usual names unless the options say otherwise."""
-    assert columns(decode({"id": 1, name: None, "__op": "c"})) == ["id"]
+    value = "false" if name == "__deleted" else None
+    assert columns(decode({"id": 1, name: value, "__op": "c"})) == ["id"]
 
 
 def test_the_settings_of_the_transform_say_which_fields_it_adds() -> None:
@@ -111,6 +118,46 @@ def test_a_deleted_row_that_nothing_identifies_is_set_aside() -> None:
     """It is never a delete of a row with null in all columns."""
     with pytest.raises(MissingKeyError):
         decode({"__op": "d", "__deleted": "true"})
+
+
+@pytest.mark.parametrize("deleted", ["True", "TRUE", "FALSE", "1", "0", "yes", "t", "", " true", None])
+@pytest.mark.parametrize("more", [{}, {"__op": "u"}, {"__op": "d"}])
+@pytest.mark.parametrize("flattened", [False, True])
+def test_a_mark_of_a_delete_that_nobody_knows_is_set_aside(deleted: object, more: Any, *, flattened: bool) -> None:
+    """An update in its place would bring the deleted row back."""
+    with pytest.raises(UnknownOperationError, match=r"`__deleted` is .*; the transform writes true and false"):
+        decode({"id": 52, "town": "Ulm", "__deleted": deleted} | more, {"id": 52}, flattened=flattened)
+
+
+@pytest.mark.parametrize("deleted", [1, 0, 1.0, [], {}])
+def test_a_mark_of_a_delete_of_another_type_is_set_aside(deleted: object) -> None:
+    """A number is no boolean, though languages count 1 as true."""
+    with pytest.raises(MalformedMessageError, match="wrong type"):
+        decode({"id": 52, "__deleted": deleted}, {"id": 52})
+
+
+@pytest.mark.parametrize("op", ["", None, "t", "m", "U", "delete", "x"])
+@pytest.mark.parametrize("more", [{}, {"__deleted": "true"}, {"__deleted": False}])
+def test_an_operation_of_a_row_that_nobody_knows_is_set_aside(op: object, more: dict[str, Any]) -> None:
+    """Only a row that lacks the field is an update. A TRUNCATE has no row, so the transform writes none."""
+    with pytest.raises(UnknownOperationError, match=r"`__op` is .*; a flattened row has c, u, d, r"):
+        decode({"id": 52, "town": "Ulm", "__op": op} | more, {"id": 52})
+
+
+@pytest.mark.parametrize(
+    ("marks", "operation"),
+    [
+        ({"__deleted": "false"}, Operation.UPDATE),
+        ({"__deleted": False}, Operation.UPDATE),
+        ({"__deleted": "false", "__op": "r"}, Operation.SNAPSHOT),
+        ({"__op": "d"}, Operation.DELETE),
+        ({"__deleted": True, "__op": "d"}, Operation.DELETE),
+        ({"__deleted": "true"}, Operation.DELETE),
+    ],
+)
+def test_the_marks_of_a_row_say_what_became_of_it(marks: dict[str, Any], operation: Operation) -> None:
+    """As the transform writes them, of rows and of documents."""
+    assert decode({"id": 52} | marks, {"id": 52}).operation is operation
 
 
 LIKE_ENVELOPES: list[dict[str, Any]] = [
@@ -282,6 +329,78 @@ def test_what_comes_between_flattened_rows_is_no_row(marker: dict[str, Any]) -> 
     assert isinstance(event, ControlEvent)
     columns = dict.fromkeys(marker, 1) | {"more": 1}
     assert decode(columns, {"id": 1}, flattened=True).operation is Operation.UPDATE
+
+
+UNMARKED: list[dict[str, Any]] = [
+    {"id": 31, "ddl": "drop the parcel at the door"},
+    {"id": 31, "ddl": None, "note": "x"},
+    {"id": 31, "tableChanges": None},
+    {"source": "web", "databaseName": "app", "ddl": "ALTER TABLE users ADD a INT", "id": 31},
+    {"databaseName": "app", "ddl": "ALTER TABLE users ADD a INT"},
+    {"id": "31", "status": "END", "amount": 12},
+    {"id": "31", "status": "BEGIN", "event_count": 1, "amount": 12},
+    {"id": "31", "status": "END"},
+    {"id": "31", "status": "BEGIN"},
+    {"id": "31", "status": "END", "ts_ms": 5},
+    {"serverName": "db7"},
+    {"ts_ms": 5, "city": "Oslo"},
+    {"ts_us": 5},
+    {"id": 31, "op": "m"},
+    {"id": 31, "op": "d"},
+    {"id": 31, "op": "t"},
+]
+
+
+@pytest.mark.parametrize("row", UNMARKED, ids=json.dumps)
+@pytest.mark.parametrize("schema", [False, True])
+def test_a_row_without_marks_is_no_message_of_another_kind(row: dict[str, Any], *, schema: bool) -> None:
+    """Nothing says that it is a row. It is set aside, and neither counts as control nor ends a transaction."""
+    value = {"schema": None, "payload": row} if schema else row
+    with pytest.raises(MalformedMessageError):
+        decode(value, {"id": 31})
+    event = decode(value, {"id": 31}, flattened=True)
+    assert (event.operation, json.loads(event.after or b"")) == (Operation.UPDATE, row)
+
+
+def _without(message: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (MARKERS[0], "transaction_begin"),
+        (_without(MARKERS[0], "ts_ms"), "transaction_begin"),
+        (_without(MARKERS[0], "event_count", "data_collections"), "transaction_begin"),
+        (MARKERS[1], "transaction_end"),
+        (_without(MARKERS[1], "ts_ms"), "transaction_end"),
+        (_without(MARKERS[1], "data_collections", "ts_ms"), "transaction_end"),
+        (MARKERS[1] | {"ts_us": 1000, "ts_ns": 1000000}, "transaction_end"),
+        (MARKERS[2], "table_description"),
+        (_without(MARKERS[2], "schemaName", "ts_ms", "ts_us", "ts_ns"), "table_description"),
+        (_without(MARKERS[2], "ddl"), "table_description"),
+        (_without(STATEMENT, "tableChanges", "schemaName", "ts_ms", "ts_us", "ts_ns"), None),
+        (STATEMENT | {"position": {"file": "b.000001", "pos": 9}}, None),
+        ({"ts_ms": 5}, "heartbeat"),
+        ({"ts_ms": 5, "ts_us": 5000, "ts_ns": 5000000}, "heartbeat"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("schema", [False, True])
+def test_what_is_no_row_has_the_members_of_its_version(
+    message: dict[str, Any], kind: str | None, *, schema: bool
+) -> None:
+    """Earlier versions lack some members, and converters leave out nulls."""
+    value = json.dumps({"schema": {}, "payload": message} if schema else message).encode()
+    (event,) = debezium_json.decode(Message(value=value, file="f", place=1), debezium_json.Options())
+    assert event.kind == kind if isinstance(event, ControlEvent) else isinstance(event, SchemaChange) and kind is None
+
+
+def test_an_envelope_without_a_source_is_one() -> None:
+    """Other tools write the images and ``op`` alone, and transforms may put a member beside them."""
+    for more in ({}, {"region": "eu"}):
+        assert decode({"op": "c", "before": None, "after": {"id": 31}} | more).operation is Operation.INSERT
+        assert decode({"op": "d", "before": {"id": 31}, "after": None} | more).operation is Operation.DELETE
 
 
 def test_a_statement_about_rows_that_the_dump_orders_is_set_aside() -> None:

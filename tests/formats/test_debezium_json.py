@@ -235,6 +235,89 @@ def test_what_is_no_binlog_offset_is_set_aside(pos: object) -> None:
         decode(change("c", None, {"id": 1}, **{**MYSQL, "pos": pos}))
 
 
+ORACLE = {"lsn": None, "connector": "oracle", "scn": "2122184", "commit_scn": "2122190"}
+SQLSERVER = {"lsn": None, "connector": "sqlserver", "commit_lsn": "00000031:000004c8:0004"}
+DB2 = {"lsn": None, "connector": "db2", "commit_lsn": "00000000:0000150f:0000000000441c2a"}
+
+
+@pytest.mark.parametrize(
+    ("source", "member", "values"),
+    [
+        ({}, "lsn", ["0/2A5C1F0", -17, "-17", "", "2.5", "٤٢", 1 << 96, "9" * 30]),
+        (MYSQL, "file", ["binlog", "mysql-bin.", "000003.log", " "]),
+        (MYSQL, "row", ["two", -1, ""]),
+        (ORACLE, "scn", ["high", -2, "", "21.5"]),
+        (ORACLE, "commit_scn", ["lost", "2122190:1:0400", -1]),
+        (ORACLE, "rs_id", ["record 7", "0x0004d2.00003039", "0x0004d2.0000303z.0124"]),
+        (ORACLE, "ssn", ["first", -3]),
+        (SQLSERVER, "commit_lsn", ["31:4c8:4", "00000031000004c80004", "00000031:000004c8:004", "NULL", "", 49, "x"]),
+        (SQLSERVER, "change_lsn", ["31:4c8:3", "0x00000031:000004c8:0003", ""]),
+        (SQLSERVER, "event_serial_no", ["one", -1]),
+        (DB2, "commit_lsn", ["00000000:0000150f:441c2a", "00000000:0000150f:00000000:00441c2a"]),
+        ({"connector": "mongodb", "ord": 1}, "ts_ms", ["noon", -1]),
+        ({"connector": "mongodb", "ts_ms": 5}, "ord", ["third", -3]),
+        ({"connector": "vitess"}, "ts_ms", ["2031-05-06T07:08:09Z", -1]),
+        ({"lsn": None}, "ts_ms", ["noon"]),
+    ],
+)
+def test_a_place_in_the_log_that_cannot_be_read_is_set_aside(
+    source: dict[str, Any], member: str, values: list[object]
+) -> None:
+    """No other place is taken for it: the change would rank among others, by its time say, and win or lose wrongly."""
+    for value in values:
+        with pytest.raises(MalformedMessageError, match=rf"`source\.{member}` is "):
+            decode(change("c", None, {"id": 1}, **(source | {member: value})))
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ({"lsn": None}, (1, 7)),
+        ({"lsn": 0}, (1, 7)),
+        ({"lsn": "44"}, (1, 44)),
+        ({**MYSQL, "file": ""}, (1, 7)),
+        ({**MYSQL, "file": None, "pos": None, "row": None}, (1, 7)),
+        ({**MYSQL, "pos": None, "row": None}, (1, 9, 0)),
+        ({**ORACLE, "scn": None}, (1, 7)),
+        ({**ORACLE, "scn": "null"}, (1, 7)),
+        ({**ORACLE, "scn": "0"}, (1, 7)),
+        ({**ORACLE, "commit_scn": None}, (1, 2122184, 2122184, 0, 0, 0, 0)),
+        ({**ORACLE, "commit_scn": "null", "rs_id": " ", "ssn": "3"}, (1, 2122184, 2122184, 0, 0, 0, 3)),
+        ({**ORACLE, "rs_id": " 0x0004d2.00003039.0124 "}, (1, 2122190, 2122184, 0x4D2, 0x3039, 0x124, 0)),
+        ({**SQLSERVER, "commit_lsn": None}, (1, 7)),
+        ({**SQLSERVER, "change_lsn": None}, (1, 0x31000004C80004, 0, 0)),
+        ({**SQLSERVER, "change_lsn": "00000031:000004C8:0003"}, (1, 0x31000004C80004, 0x31000004C80003, 0)),
+        (DB2, (1, 0x150F0000000000441C2A, 0, 0)),
+    ],
+)
+def test_a_place_that_is_missing_is_none(source: dict[str, Any], place: tuple[int, ...]) -> None:
+    """Null, and the empty file and the ``null`` that connectors write for it: then the time orders the changes."""
+    event = decode(change("c", None, {"id": 1}, **({"ts_ms": 7} | source)))
+    assert event.position[: len(place)] == place
+
+
+def test_the_place_of_a_load_that_cannot_be_read_is_set_aside() -> None:
+    """Its rows would rank below every change, and replace nothing."""
+    with pytest.raises(MalformedMessageError, match=r"`source\.lsn` is "):
+        decode(change("r", None, {"id": 1}, snapshot="true", lsn="0/2A5C1F0"))
+    assert decode(change("r", None, {"id": 1}, snapshot="incremental", lsn=None)).position[0] == 0
+
+
+@pytest.mark.parametrize("number", ["second", -2, "", "1.0"])
+def test_a_number_in_a_transaction_that_cannot_be_read_is_set_aside(number: object) -> None:
+    """It orders the changes at one place of the log, and null would rank the change before all of them."""
+    numbered = change("c", None, {"id": 1}) | {"transaction": {"id": "77:8", "total_order": number}}
+    with pytest.raises(MalformedMessageError, match=r"`transaction\.total_order` is "):
+        decode(numbered)
+
+
+@pytest.mark.parametrize(("count", "of_table", "member"), [("many", 2, "event_count"), (2, -1, "data_collections")])
+def test_an_end_with_a_count_that_cannot_be_read_is_set_aside(count: object, of_table: object, member: str) -> None:
+    """Its transaction would be taken for whole before all its events have landed."""
+    with pytest.raises(MalformedMessageError, match=f"`{member}.* is "):
+        _end(count, {"public.a": of_table})
+
+
 def test_the_delete_of_a_key_change_ranks_before_its_create() -> None:
     """Both halves have the position of the one UPDATE at the source."""
     delete, create = decode(change("d", {"id": 1})), decode(change("c", None, {"id": 2}))
@@ -288,6 +371,18 @@ def test_an_unknown_operation_is_named() -> None:
     """An operation that nobody knows never becomes an INSERT."""
     with pytest.raises(UnknownOperationError, match="'x'; Debezium has c, u, d, r, t, m"):
         decode(change("x", None, {"id": 1}))
+
+
+@pytest.mark.parametrize("op", ["m", "t"])
+@pytest.mark.parametrize("images", [{"before": {"id": 63}}, {"after": {"id": 63}}, {"before": {"id": 63}, "after": {}}])
+@pytest.mark.parametrize("more", [{}, {"region": "eu"}])
+def test_an_operation_without_a_row_that_has_one_is_set_aside(op: str, images: Any, more: dict[str, Any]) -> None:
+    """A row under ``m`` would be counted as control and lost, and one under ``t`` would empty its table."""
+    with pytest.raises(MalformedMessageError, match=f"`op` is {op}, which has no row"):
+        decode(change(op, **images) | more)
+    message = Message(value=json.dumps(change(op) | more).encode(), file="f", place=1)
+    (event,) = debezium_json.decode(message, debezium_json.Options())
+    assert isinstance(event, ControlEvent if op == "m" else ChangeEvent)
 
 
 def test_a_message_without_table_needs_the_option() -> None:

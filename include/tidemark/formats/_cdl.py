@@ -17,7 +17,7 @@ from tidemark.events import Column, Encoding, Message, Operation, Position, chan
 from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.source import Number
+from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._json import NULL, RowLayout, members
 from tidemark.values import iso8601
 

@@ -33,9 +33,10 @@ from tidemark.events import (
 )
 from tidemark.formats import _cdl
 from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
-from tidemark.formats._debezium.source import Number, Source
+from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_unlogged
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 

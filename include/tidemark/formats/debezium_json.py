@@ -38,7 +38,7 @@ from tidemark.formats._debezium import (
     tombstones,
 )
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.envelope import Envelope, Payload, Row, image_of
+from tidemark.formats._debezium.envelope import Envelope, Payload, Row, check_rowless, has_object, image_of
 from tidemark.formats._debezium.log_rows import correct
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
@@ -94,7 +94,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     if payload is None or payload.op is None or payload.source is None:
         return [_looked_at_closely(value, message, options)]
     if payload.op == "m":  # as ``_of_envelope``, without a call for each message
-        return [_control("message", message, payload)]
+        return [_logical_message(message, payload)]
     return [_change(message, payload, envelope.schema, options)]
 
 
@@ -115,12 +115,12 @@ def _looked_at_closely(value: bytes, message: Message, options: Options) -> Even
     if not {"op", "source"} <= found.keys() and (event := control.decode(value, found, message)) is not None:
         tombstones.refuse_statement(event, options)
         return event
-    if not found.keys() & {"op", "before", "after"}:
+    known = {name: raw for name, raw in found.items() if name in Payload.__struct_fields__}
+    if not found.keys() & {"op", "before", "after"} or (len(known) < len(found) and not has_object(found)):
         raise MalformedMessageError(
             "neither an envelope with `op` nor a flattened row with `__op` or `__deleted`: has members "
             + ", ".join(list(found)[:10])
         )
-    known = {name: raw for name, raw in found.items() if name in Payload.__struct_fields__}
     return _of_envelope(message, read(_payload, msgspec.json.encode(known)), msgspec.Raw(schema or b""), options)
 
 
@@ -137,7 +137,12 @@ def _beside_others(found: Mapping[str, msgspec.Raw], fields: flattened.Added) ->
 
 
 def _of_envelope(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> Event:
-    return _control("message", message, payload) if payload.op == "m" else _change(message, payload, schema, options)
+    return _logical_message(message, payload) if payload.op == "m" else _change(message, payload, schema, options)
+
+
+def _logical_message(message: Message, payload: Payload) -> ControlEvent:
+    check_rowless(payload)
+    return _control("message", message, payload)
 
 
 def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
@@ -149,6 +154,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     transaction = debezium_source.transaction_of(payload.transaction, source, operation)
     table = debezium_source.table(source) or table_of_option(options.table)
     if operation is _TRUNCATE:
+        check_rowless(payload)
         row = Row(operation)
     else:
         typed = _connect.envelope_layouts(bytes(schema)) if schema else None

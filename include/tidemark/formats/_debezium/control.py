@@ -1,6 +1,7 @@
 """Debezium messages that are not row changes: schema changes, transaction markers, heartbeats.
 
-They come on topics of their own, but a dump may mix them with rows. Each kind is recognised by its members.
+They come on topics of their own, but a dump may mix them with rows. A row may have columns of the same names, where a
+flattening transform adds no mark to it. So each kind is recognised by all its members, and by having no others.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import KeysView, Mapping, Sequence
 
 import msgspec
 
-from tidemark.errors import UnknownOperationError
+from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId, changed
+from tidemark.formats._debezium import log_places
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.source import Number, Source, TransactionBlock
+from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.source import Source, TransactionBlock
 from tidemark.formats._json import read
 from tidemark.formats._statements import row_change, statement_only
 
@@ -22,7 +25,7 @@ DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "ora
 """By connector: the sqlglot dialect of its DDL."""
 
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns", "serverName"})
-"""A message that has no other members is a heartbeat."""
+"""The members of a heartbeat. It has ``ts_ms`` at least."""
 
 _HISTORY = frozenset({"source", "historyRecord"})
 """The members of a schema change of Flink CDC."""
@@ -87,33 +90,53 @@ _transaction_message = msgspec.json.Decoder(TransactionMessage)
 _heartbeat = msgspec.json.Decoder(Heartbeat)
 
 
-_SCHEMA_CHANGE = frozenset({*SchemaChangeMessage.__struct_fields__, "ts_ns"})
+_SCHEMA_CHANGE = frozenset({*SchemaChangeMessage.__struct_fields__, "ts_ns", "position"})
+"""The members of a schema change. ``position`` is in the connector's own history of schemas."""
 
 _TRANSACTION = frozenset({*TransactionMessage.__struct_fields__, "ts_us", "ts_ns"})
 
+_COUNTS = frozenset({"event_count", "data_collections"})
+"""Members of all markers of transactions. Converters may leave them out of a BEGIN, where they are null."""
+
 
 def is_no_row(names: KeysView[str]) -> bool:
-    """Return whether ``names`` are the members of a message of this module, and no others.
+    """Return whether ``names`` are all members of a message of this module, and no others.
 
-    A flattened row may have some of them as columns.
+    It is asked where every other message is a flattened row. A marker of a transaction then has all its members.
     """
-    is_schema_change = {"source", "databaseName"} <= names <= _SCHEMA_CHANGE and bool(names & {"ddl", "tableChanges"})
-    is_transaction = {"status", "id", "event_count", "data_collections"} <= names <= _TRANSACTION
-    return names <= _HEARTBEAT or names == _HISTORY or is_schema_change or is_transaction
+    is_marker = _is_marker(names) and names >= _COUNTS
+    return not names or is_marker or names == _HISTORY or _is_schema_change(names) or _is_heartbeat(names)
 
 
 def decode(value: bytes, found: Mapping[str, object], message: Message) -> Event | None:
-    """Return the event of ``value``, whose members are ``found``; None for any other kind of message."""
-    if found.keys() == _HISTORY:
+    """Return the event of ``value``, whose members are ``found``; None for any other kind of message.
+
+    Raises:
+        DecodeError: the message is set aside.
+    """
+    names = found.keys()
+    if names == _HISTORY:
         return _schema_change(_of_history(read(_history_message, value)), message)
-    if "ddl" in found or "tableChanges" in found:
+    if _is_schema_change(names):
         return _schema_change(read(_schema_change_message, value), message)
-    if "status" in found and "id" in found:
-        return _transaction(read(_transaction_message, value), message)
-    if found and found.keys() <= _HEARTBEAT:
+    if _is_marker(names):
+        return _transaction(read(_transaction_message, value), names, message)
+    if _is_heartbeat(names):
         committed_at = debezium_source.micros(None, read(_heartbeat, value).ts_ms)
         return ControlEvent(kind="heartbeat", position=changed(*message.order), captured_at=committed_at)
     return None
+
+
+def _is_schema_change(names: KeysView[str]) -> bool:
+    return {"source", "databaseName"} <= names <= _SCHEMA_CHANGE and not names.isdisjoint({"ddl", "tableChanges"})
+
+
+def _is_marker(names: KeysView[str]) -> bool:
+    return {"status", "id"} <= names <= _TRANSACTION
+
+
+def _is_heartbeat(names: KeysView[str]) -> bool:
+    return {"ts_ms"} <= names <= _HEARTBEAT
 
 
 def _of_history(history: HistoryMessage) -> SchemaChangeMessage:
@@ -176,20 +199,30 @@ _LOGICAL_MESSAGE = re.compile(
 """The collection of logical messages. Some versions write the name of a Java object, another one for each message."""
 
 
-def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
+def _transaction(marker: TransactionMessage, names: KeysView[str], message: Message) -> ControlEvent:
     """Return the begin or the end of a transaction.
 
     The ``number`` of the end is the count of its events. If ``data_collections`` has more, it is their count: events
     that any of both counts are waited for.
+
+    Raises:
+        UnknownOperationError: it is neither.
+        MalformedMessageError: a count is there and cannot be read, or a row may have the same members.
     """
     kinds = {"BEGIN": "transaction_begin", "END": "transaction_end"}
     if marker.status not in kinds:
         raise UnknownOperationError(f"`status` is {marker.status!r}; a transaction has BEGIN and END")
     last = marker.status == "END"
+    if names.isdisjoint(_COUNTS if last else _TRANSACTION - {"status", "id"}):
+        raise MalformedMessageError(
+            f"{marker.status} of a transaction without its other members, or a flattened row with the columns "
+            f"{', '.join(names)}: if it is a row, set the option `flattened`"
+        )
     counts = _counts(marker.data_collections) if last and marker.data_collections else None
     block = TransactionBlock(id=marker.id)
     if last:
-        totals = (debezium_source.whole_number(marker.event_count), sum(counts.values()) if counts else None)
+        total = log_places.number(marker.event_count, "event_count")
+        totals = (total, sum(counts.values()) if counts else None)
         block.total_order = max((total for total in totals if total is not None), default=None)
     return ControlEvent(
         kind=kinds[marker.status],
@@ -201,10 +234,14 @@ def _transaction(marker: TransactionMessage, message: Message) -> ControlEvent:
 
 
 def _counts(collections: Sequence[CollectionCount]) -> dict[str, int] | None:
-    """Return the events by collection; None if any of the counts is missing."""
+    """Return the events by collection; None if any of the counts is missing.
+
+    Raises:
+        MalformedMessageError: a count is there and cannot be read. The end would seem to need fewer events.
+    """
     counts = Counter[str]()
     for each in collections:
-        number = debezium_source.whole_number(each.event_count)
+        number = log_places.number(each.event_count, "data_collections.event_count")
         if number is None:
             return None
         counts["" if _LOGICAL_MESSAGE.fullmatch(each.data_collection) else each.data_collection] += number

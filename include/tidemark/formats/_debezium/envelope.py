@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
+from tidemark.errors import MalformedMessageError
 from tidemark.events import Operation
-from tidemark.formats._debezium.source import Number, Source, TransactionBlock
+from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.source import Source, TransactionBlock
 from tidemark.formats._json import ABSENT, NULL, RowLayout
 
 
@@ -51,3 +55,18 @@ def image_of(raw: msgspec.Raw) -> bytes | None:
     """Return the bytes of an image; None for null, and where there is none."""
     image = bytes(raw)
     return image if image and image != NULL else None
+
+
+def check_rowless(payload: Payload) -> None:
+    """Check that a message whose operation concerns no single row has none. A row in it would be lost.
+
+    Raises:
+        MalformedMessageError: it has one.
+    """
+    if image_of(payload.before) is not None or image_of(payload.after) is not None:
+        raise MalformedMessageError(f"`op` is {payload.op}, which has no row, and `before` or `after` has one")
+
+
+def has_object(found: Mapping[str, msgspec.Raw]) -> bool:
+    """Return whether a source or an image is an object. Beside other members, ``op`` alone may be a row's column."""
+    return any(bytes(found.get(name, b""))[:1] == b"{" for name in ("source", "before", "after"))

@@ -26,7 +26,8 @@ import msgspec
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import Operation
 from tidemark.formats._connect import Struct
-from tidemark.formats._debezium.source import Number, Source
+from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, members
 
 _OPERATIONS = {
@@ -38,6 +39,9 @@ _OPERATIONS = {
 
 DELETED = "__deleted"
 """The field of rewritten deletes. It has this name whatever the prefix is."""
+
+_IS_DELETED: dict[object, bool] = {True: True, "true": True, False: False, "false": False, msgspec.UNSET: False}
+"""Values of ``__deleted``: booleans of documents, texts of rows. The transform writes no others."""
 
 _ENVELOPE = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 """Fields that the transform takes from the envelope. It takes any other simple name from ``source`` or
@@ -66,8 +70,8 @@ _NOTHING = msgspec.Raw(NULL)
 class Fields(msgspec.Struct, gc=False):
     """The added fields that do not come from the ``source`` block."""
 
-    op: str | None = None
-    deleted: bool | str | None = None
+    op: str | msgspec.UnsetType | None = msgspec.UNSET
+    deleted: bool | str | msgspec.UnsetType | None = msgspec.UNSET
     ts_ms: Number = None
     ts_us: Number = None
 
@@ -153,7 +157,7 @@ def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset
         fields: what the transform adds.
 
     Raises:
-        UnknownOperationError: the operation is not one of c, u, d, r.
+        UnknownOperationError: the operation is not one of c, u, d, r, or ``__deleted`` is neither true nor false.
         MalformedMessageError: an added field has another type.
     """
     envelope, block = {}, {}
@@ -169,12 +173,24 @@ def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset
         source = msgspec.json.decode(msgspec.json.encode(block), type=Source)
     except msgspec.MsgspecError as error:
         raise MalformedMessageError(f"a field that flattening adds has the wrong type: {error}") from error
-    deleted = head.deleted in {True, "true"}
-    operation = Operation.DELETE if deleted else _OPERATIONS.get(head.op or "u")
-    if operation is None:
-        raise UnknownOperationError(f"`__op` is {head.op!r}; a flattened row has {', '.join(_OPERATIONS)}")
+    operation = _operation(head)
     columns = tuple(name for name in found if name not in left_out)
     return FlatRow(image, columns, operation, source, head.ts_ms, head.ts_us)
+
+
+def _operation(head: Fields) -> Operation:
+    """Return the operation of a row. A wrong guess would turn a delete into an update, and bring the row back."""
+    operation = Operation.UPDATE if head.op is msgspec.UNSET else _OPERATIONS.get(head.op or "")
+    if operation is None:
+        raise UnknownOperationError(f"`__op` is {_shown(head.op)}; a flattened row has {', '.join(_OPERATIONS)}")
+    deleted = _IS_DELETED.get(head.deleted)
+    if deleted is None:
+        raise UnknownOperationError(f"`{DELETED}` is {_shown(head.deleted)}; the transform writes true and false")
+    return Operation.DELETE if deleted else operation
+
+
+def _shown(value: object) -> str:
+    return "null" if value is None else repr(value)[:80]
 
 
 def key_of(key: Struct | None, row: FlatRow) -> Struct | None:

@@ -29,7 +29,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tidemark.errors import MalformedMessageError
 from tidemark.events import (
     Message,
     Operation,
@@ -41,10 +40,9 @@ from tidemark.events import (
     loaded,
     placed,
 )
+from tidemark.formats._debezium import log_places
+from tidemark.formats._debezium.log_places import LIMIT, Number
 from tidemark.formats._mysql import log_number
-
-Number = int | str | None
-"""A 64-bit number. Converters write it as a JSON number or as a string."""
 
 
 class Source(msgspec.Struct, gc=False):
@@ -95,17 +93,6 @@ _SNAPSHOT, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.DELETE, Operation.
 _STREAMING = frozenset({None, False, "false", ""})
 """Values of ``source.snapshot`` outside an initial load. Inside: true, ``first``, ``last``, ``incremental``, ..."""
 
-_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,40}")
-
-_RECORD = re.compile(r"\s*(?:0x)?([0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1,16})\s*", re.IGNORECASE)
-
-_LIMIT = 1 << 96
-
-_SIGNED = re.compile(r"-?[0-9]{1,30}", re.ASCII)
-
-_WRAP = 1 << 32
-"""Offsets in a binary log file have 32 bits."""
-
 _POSTGRES_TRANSACTION = re.compile(r"(\d+):\d+")
 
 Places = tuple[int, ...] | None
@@ -113,52 +100,46 @@ Places = tuple[int, ...] | None
 
 def _binlog(source: Source, _total: int) -> Places:
     number = log_number(source.file)
-    return None if number is None else (number, _offset(source.pos), whole_number(source.row) or 0)
-
-
-def _offset(pos: Number) -> int:
-    """Return an offset in a binary log file.
-
-    The log writes offsets with 32 bits, so they wrap in a file of more than 4 GiB. Producers show the offset of the
-    entry that passes this limit below zero: the end that was written, less the length. Others write any offset of 2 GiB
-    and more as a signed number. Both are right again once 4 GiB are added.
-
-    Raises:
-        MalformedMessageError: it is no offset.
-    """
-    if type(pos) is int and 0 <= pos < _LIMIT:
-        return pos
-    if pos is None:
-        return 0
-    text = str(pos)
-    number = int(text) if _SIGNED.fullmatch(text) else -_WRAP
-    if not -_WRAP < number < _LIMIT:
-        raise MalformedMessageError(f"`source.pos` is {text[:80]!r}, which is no offset in a binary log")
-    return number if number >= 0 else number + _WRAP
+    if number is None:
+        if source.file:  # an empty one is missing, as in rows of some loads
+            raise log_places.unreadable("source.file", source.file, "binary log file with a number")
+        return None
+    row = source.row
+    if type(row) is not int or not 0 <= row < LIMIT:
+        row = log_places.number(row, "source.row") or 0
+    return (number, log_places.offset(source.pos), row)
 
 
 def _wal(source: Source, total: int) -> Places:
-    lsn = whole_number(source.lsn)
+    lsn = source.lsn
+    if type(lsn) is not int or not 0 <= lsn < LIMIT:
+        lsn = log_places.number(lsn, "source.lsn")
     return (lsn, total) if lsn else None
 
 
 def _redo(source: Source, total: int) -> Places:
-    scn = whole_number(source.scn)
+    scn = log_places.scn(source.scn, "source.scn")
     if not scn:
         return None
-    record = _RECORD.fullmatch(source.rs_id or "")
-    block = [int(part, 16) for part in record.groups()] if record else [0, 0, 0]
-    return (whole_number(source.commit_scn) or scn, scn, *block, whole_number(source.ssn) or 0, total)
+    commit = log_places.scn(source.commit_scn, "source.commit_scn") or scn
+    ssn = source.ssn
+    if type(ssn) is not int or not 0 <= ssn < LIMIT:
+        ssn = log_places.number(ssn, "source.ssn") or 0
+    return (commit, scn, *log_places.redo_record(source.rs_id), ssn, total)
 
 
 def _cdc_tables(source: Source, _total: int) -> Places:
-    commit, change = _lsn(source.commit_lsn), _lsn(source.change_lsn)
-    return (commit, change, whole_number(source.event_serial_no) or 0) if commit else None
+    commit = log_places.lsn(source.commit_lsn, "source.commit_lsn")
+    change = log_places.lsn(source.change_lsn, "source.change_lsn")
+    serial = source.event_serial_no
+    if type(serial) is not int or not 0 <= serial < LIMIT:
+        serial = log_places.number(serial, "source.event_serial_no") or 0
+    return (commit, change, serial) if commit else None
 
 
 def _oplog(source: Source, _total: int) -> Places:
-    millis = whole_number(source.ts_ms)
-    return (millis, whole_number(source.ord) or 0) if millis else None
+    millis = log_places.number(source.ts_ms, "source.ts_ms")
+    return (millis, log_places.number(source.ord, "source.ord") or 0) if millis else None
 
 
 SEQUENCES: dict[str, Callable[[Source, int], Places]] = {
@@ -174,14 +155,18 @@ SEQUENCES: dict[str, Callable[[Source, int], Places]] = {
 
 
 def position(source: Source, operation: Operation, transaction: Transaction | None, message: Message) -> Position:
-    """Return the position of a row change, by the table in the module's docstring."""
+    """Return the position of a row change, by the table in the module's docstring.
+
+    Raises:
+        MalformedMessageError: a part of the place in the log is there and cannot be read.
+    """
     find = SEQUENCES.get(source.connector or "")
     total = (transaction.number or 0) if transaction else 0
     sequence = find(source, total) if find else None
     if operation is _SNAPSHOT or not is_streamed(source):
         return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
     if sequence is None:
-        return changed(whole_number(source.ts_ms) or 0, *message.order)
+        return changed(log_places.number(source.ts_ms, "source.ts_ms") or 0, *message.order)
     if find is _oplog:
         return changed(*sequence, 2, *message.order)
     rank = 0 if operation is _DELETE else 1
@@ -254,11 +239,17 @@ def transaction(block: TransactionBlock | None, *, last: bool | None = None) -> 
     """Return the transaction of an event.
 
     PostgreSQL's id is ``txId:lsn``, with the lsn of the single event. Only ``txId`` identifies the transaction.
+
+    Raises:
+        MalformedMessageError: the number of the event is there and cannot be read.
     """
     if block is None or block.id is None:
         return None
     postgres = _POSTGRES_TRANSACTION.fullmatch(block.id)
-    return Transaction(id=postgres[1] if postgres else block.id, number=whole_number(block.total_order), last=last)
+    number = block.total_order
+    if type(number) is not int or not 0 <= number < LIMIT:
+        number = log_places.number(number, "transaction.total_order")
+    return Transaction(id=postgres[1] if postgres else block.id, number=number, last=last)
 
 
 def transaction_of(block: TransactionBlock | None, source: Source, operation: Operation) -> Transaction | None:
@@ -286,10 +277,4 @@ def whole_number(number: Number) -> int | None:
             return None
         text = str(number)
         number = int(text) if len(text) <= 30 and text.isascii() and text.isdecimal() else -1
-    return number if 0 <= number < _LIMIT else None
-
-
-def _lsn(text: Number) -> int:
-    """Return ``00000025:00000d98:00a2`` (8, 8 and 4 hexadecimal digits) as one number; 0 for anything else."""
-    digits = str(text or "").replace(":", "")
-    return int(digits, 16) if _HEXADECIMAL.fullmatch(digits) else 0
+    return number if 0 <= number < LIMIT else None
