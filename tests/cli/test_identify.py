@@ -21,11 +21,13 @@ RUNNER = CliRunner()
 FORMATS = Path(__file__).parents[1] / "fixtures" / "formats"
 TYPES = {"id": "bigint", "note": "varchar(9)"}
 WITHOUT_CHANGES = {"control_messages", "statement_text", "unknown_types", "quarantined", "numbers_as_text"}
+OF_OPTIONS = {"flattened_settings"}
+"""Only the options of these say what their messages are: `__op` is a column of the table."""
 
 
 def _goldens() -> list[Path]:
     found = sorted(FORMATS.glob("*/*/messages.jsonl"))
-    return [path for path in found if path.parent.name not in WITHOUT_CHANGES]
+    return [path for path in found if path.parent.name not in WITHOUT_CHANGES | OF_OPTIONS]
 
 
 @pytest.mark.parametrize("path", _goldens(), ids=lambda path: "/".join(path.parts[-3:-1]))
