@@ -402,3 +402,11 @@ def test_the_statement_behind_settings_counts() -> None:
         decode(rows("QUERY", data=None, sql="SET STATEMENT max_statement_time=60 FOR DELETE FROM orders"))
     truncation = decode(rows("DDL", isDdl=True, sql="SET STATEMENT max_statement_time=60 FOR TRUNCATE orders"))[1]
     assert truncation.operation is Operation.TRUNCATE
+
+
+@pytest.mark.parametrize("type_", ["INSERT", "DELETE", "UPDATE", "INIT"])
+@pytest.mark.parametrize("data", [[{}], [{"id": "71"}, {}]])
+def test_a_row_without_columns_is_set_aside(type_: str, data: list[Any]) -> None:
+    """A table without a key would get or lose a row of nulls."""
+    with pytest.raises(MalformedMessageError, match=f"a row of `data` has no columns, and the type is {type_}"):
+        decode(rows(type_, data=data))

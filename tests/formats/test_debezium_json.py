@@ -373,6 +373,20 @@ def test_an_unknown_operation_is_named() -> None:
         decode(change("x", None, {"id": 1}))
 
 
+@pytest.mark.parametrize("op", ["c", "u", "r"])
+def test_a_row_without_columns_is_set_aside(op: str) -> None:
+    """A table without a key would get a row of nulls."""
+    with pytest.raises(MalformedMessageError, match="`after` is missing, null or empty"):
+        decode(change(op, None, {}))
+
+
+def test_a_delete_of_a_row_without_columns_needs_the_record_key() -> None:
+    """As one without a row: the key says which row it is."""
+    with pytest.raises(MissingKeyError):
+        decode(change("d", {}))
+    assert decode(change("d", {}), key=b'{"id":64}').before == b'{"id":64}'
+
+
 @pytest.mark.parametrize("op", ["m", "t"])
 @pytest.mark.parametrize("images", [{"before": {"id": 63}}, {"after": {"id": 63}}, {"before": {"id": 63}, "after": {}}])
 @pytest.mark.parametrize("more", [{}, {"region": "eu"}])

@@ -60,6 +60,8 @@ OPERATIONS = {
 
 _IN_PARTS = frozenset({Operation.INSERT, Operation.UPDATE})
 
+_EMPTY = b"{}"
+
 SCHEMA_CHANGES = frozenset({
     "CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "DDL", "INIT_DDL",
 })  # fmt: skip
@@ -179,7 +181,10 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     begin = loaded if operation is Operation.SNAPSHOT else changed
     events: list[Event] = []
     for number, raw in enumerate(data):
-        image = as_stored(bytes(raw))
+        image = bytes(raw)
+        if image == _EMPTY:
+            raise MalformedMessageError(f"a row of `data` has no columns, and the type is {flat.type}")
+        image = as_stored(image)
         layout, absent = columns.examined(image, typed)
         before: bytes | None = None
         after: bytes | None = image

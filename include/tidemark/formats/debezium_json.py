@@ -216,7 +216,7 @@ def _row(
     if operation is _DELETE:
         return _deleted(before, typed.before if typed else None, table, key, options)
     if after is None:
-        raise MalformedMessageError(f"`after` is missing or null, and `op` is {payload.op}")
+        raise MalformedMessageError(f"`after` is missing, null or empty, and `op` is {payload.op}")
     layout = _layout(after, typed.after if typed else None, table, options)
     if operation is not _UPDATE:
         before = None

@@ -12,6 +12,8 @@ from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.source import Source, TransactionBlock
 from tidemark.formats._json import ABSENT, NULL, RowLayout
 
+_EMPTY = b"{}"
+
 
 class Payload(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The change event envelope. It has no other members, so that what may be a flattened row is looked at closely."""
@@ -52,9 +54,9 @@ class Row(msgspec.Struct, gc=False):
 
 
 def image_of(raw: msgspec.Raw) -> bytes | None:
-    """Return the bytes of an image; None for null, and where there is none."""
+    """Return the bytes of an image; None for null, for an image without columns, and where there is none."""
     image = bytes(raw)
-    return image if image and image != NULL else None
+    return image if image and image not in (NULL, _EMPTY) else None
 
 
 def check_rowless(payload: Payload) -> None:
