@@ -306,6 +306,25 @@ def test_latin1_means_windows_in_mysql_and_iso_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
+    ("charset", "octets", "text"),
+    [
+        ("greek", "c4a1e4a2b5", "Δ\u02bdδ\u02bc\u0385"),
+        ("koi8u", "95a4d6", "\u2022єж"),
+        ("hebrew", "e0afdf", "א\u203e\u2017"),
+    ],
+)
+def test_characters_that_mysql_has_otherwise(charset: str, octets: str, text: str) -> None:
+    """Python's codecs have quotation marks, a dot and a macron in their places."""
+    assert printed({"Character": {"charset": charset, "hex": octets}}) == text
+
+
+def test_a_byte_that_is_no_character_of_its_set_is_set_aside() -> None:
+    """The table of the set has no character for it."""
+    with pytest.raises(UnreadableValueError, match="is no greek"):
+        printed({"Character": {"charset": "greek", "hex": "c1ff"}})
+
+
+@pytest.mark.parametrize(
     ("source", "number", "position", "options", "text"),
     [
         ("MySQL", 18, "1@1", {}, "2024-01-01 00:00:00.500000"),

@@ -1,9 +1,9 @@
 """Character sets by their names in databases, as Python codecs. The list is closed, because the names are hostile.
 
-A name is listed only if Python's codec has every character of the database's set. Sets that Python lacks (``dec8``,
-``hp8``, ``swe7``, ``geostd8``, ``armscii8``, ``keybcs2``, ``eucjpms``) and unknown sets are refused. Sources of the
-names: for MySQL https://dev.mysql.com/doc/refman/8.4/en/charset-charsets.html, for Oracle its Globalization Support
-Guide, for PostgreSQL https://www.postgresql.org/docs/current/multibyte.html.
+A name is listed only if Python's codec, or a table here, has every character of the database's set. Sets that Python
+lacks (``dec8``, ``hp8``, ``swe7``, ``geostd8``, ``armscii8``, ``keybcs2``, ``eucjpms``) and unknown sets are refused.
+Sources of the names: for MySQL https://dev.mysql.com/doc/refman/8.4/en/charset-charsets.html, for Oracle its
+Globalization Support Guide, for PostgreSQL https://www.postgresql.org/docs/current/multibyte.html.
 """
 
 from __future__ import annotations
@@ -14,19 +14,33 @@ from typing import Final
 
 from tidemark.errors import UnreadableValueError
 
-_LATIN1_OF_MYSQL: Final = "".join(
-    bytes([byte]).decode("cp1252", "ignore") or chr(byte)  # Windows leaves five bytes undefined; MySQL keeps them
-    for byte in range(256)
-)
+_UNDEFINED: Final = "\ufffe"
+"""Stands in a table for a byte that is no character."""
+
+
+def _table(codec: str, own: Mapping[int, str]) -> str:
+    """Return the characters of all bytes: of a codec, but for those that MySQL has otherwise."""
+    return "".join(own.get(byte) or bytes([byte]).decode(codec, "ignore") or _UNDEFINED for byte in range(256))
+
+
+_OF_MYSQL: Final[Mapping[str, str]] = {
+    # Windows leaves five bytes undefined; MySQL keeps them.
+    "mysql latin1": _table("cp1252", {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
+    # MySQL has the marks of ISO 8859-7:1987, where Python has quotation marks.
+    "mysql greek": _table("iso8859_7", {0xA1: "\u02bd", 0xA2: "\u02bc"}),
+    "mysql koi8u": _table("koi8_u", {0x95: "\u2022"}),
+    "mysql hebrew": _table("iso8859_8", {0xAF: "\u203e"}),
+}
+"""Sets of MySQL with characters that no codec of Python has at their bytes: see its share/charsets/*.xml."""
 
 MYSQL: Mapping[str, str] = {
     **dict.fromkeys(("utf8", "utf8mb3", "utf8mb4"), "utf-8"),
     "ascii": "ascii", "big5": "big5", "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256", "cp1257": "cp1257",
     "cp850": "cp850", "cp852": "cp852", "cp866": "cp866", "cp932": "cp932", "euckr": "euc_kr", "gb18030": "gb18030",
-    "gb2312": "gb2312", "gbk": "gbk", "greek": "iso8859_7", "hebrew": "iso8859_8", "koi8r": "koi8_r",
-    "koi8u": "koi8_u", "latin1": "mysql latin1", "latin2": "iso8859_2", "latin5": "iso8859_9", "latin7": "iso8859_13",
-    "macce": "mac_latin2", "macroman": "mac_roman", "sjis": "shift_jis", "tis620": "tis_620", "ucs2": "utf_16_be",
-    "ujis": "euc_jp", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be",
+    "gb2312": "gb2312", "gbk": "gbk", "greek": "mysql greek", "hebrew": "mysql hebrew", "koi8r": "koi8_r",
+    "koi8u": "mysql koi8u", "latin1": "mysql latin1", "latin2": "iso8859_2", "latin5": "iso8859_9",
+    "latin7": "iso8859_13", "macce": "mac_latin2", "macroman": "mac_roman", "sjis": "shift_jis", "tis620": "tis_620",
+    "ucs2": "utf_16_be", "ujis": "euc_jp", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be",
 }  # fmt: skip
 
 OTHERS: Mapping[str, str] = {
@@ -62,8 +76,8 @@ def decode(content: bytes, charset: str, names: Mapping[str, str]) -> str:
         named = f"the character set '{charset[:40]}'" if charset else "no character set"
         raise UnreadableValueError(f"text in {named}, and these are known: {known}")
     try:
-        if codec == "mysql latin1":
-            return codecs.charmap_decode(content, "strict", _LATIN1_OF_MYSQL)[0]
+        if codec in _OF_MYSQL:
+            return codecs.charmap_decode(content, "strict", _OF_MYSQL[codec])[0]
         return content.decode(codec)
     except UnicodeDecodeError as error:
         raise UnreadableValueError(fault(error, charset)) from error
