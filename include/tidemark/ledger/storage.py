@@ -90,7 +90,8 @@ class _Content(NamedTuple):
     """The rows of a source in one version of a table."""
 
     version: tuple[int | None, int]
-    rows: pa.Table
+    rows: pa.Table | None
+    """None if they are many."""
 
 
 _contents: OrderedDict[tuple[str, str], _Content] = OrderedDict()
@@ -109,19 +110,18 @@ def _content(table: Table, source: str) -> pa.Table | None:
     if known is not None and known.version == version:
         return known.rows
     tasks = list(table.scan(row_filter=equals("source", source)).plan_files())
-    if sum(task.file.file_size_in_bytes for task in tasks) >= _SMALL:
-        return None
-    rows = _rows_of(table, tasks)
+    is_few = sum(task.file.file_size_in_bytes for task in tasks) < _SMALL
+    rows = _rows_of(table, tasks) if is_few else None
     _keep(table, source, version, rows)
     return rows
 
 
-def _keep(table: Table, source: str, version: tuple[int | None, int], rows: pa.Table) -> None:
+def _keep(table: Table, source: str, version: tuple[int | None, int], rows: pa.Table | None) -> None:
     name = _name(table, source)
+    is_kept = rows is not None and rows.nbytes <= _SMALL_CONTENT
     with _lock:
         _contents.pop(name, None)
-        if rows.nbytes <= _SMALL_CONTENT:
-            _contents[name] = _Content(version, rows)
+        _contents[name] = _Content(version, rows if is_kept else None)
         while len(_contents) > _KEPT_CONTENTS:
             _contents.popitem(last=False)
 
