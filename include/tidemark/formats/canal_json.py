@@ -60,8 +60,6 @@ OPERATIONS = {
 
 _IN_PARTS = frozenset({Operation.INSERT, Operation.UPDATE})
 
-_EMPTY = b"{}"
-
 SCHEMA_CHANGES = frozenset({
     "CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "DDL", "INIT_DDL",
 })  # fmt: skip
@@ -182,7 +180,7 @@ def _rows(flat: FlatMessage, operation: Operation, order: Position, options: Opt
     events: list[Event] = []
     for number, raw in enumerate(data):
         image = bytes(raw)
-        if image == _EMPTY:
+        if image == b"{}":
             raise MalformedMessageError(f"a row of `data` has no columns, and the type is {flat.type}")
         image = as_stored(image)
         layout, absent = columns.examined(image, typed)
