@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,14 @@ def of_an_earlier_version(lake: Lake, source: Source, order: str | None = None) 
     lake.ensure(names.change_log(source.source), CHANGE_LOG, properties, partition_by=by)
 
 
+@contextmanager
+def kept_order(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs of the version that made the change log: they know no later order."""
+    with monkeypatch.context() as patched:
+        patched.setattr(file_order, "adopted", lambda changelog, *_, **__: changelog)
+        yield
+
+
 def test_numbers_are_in_order_over_runs(source: MakeSource, lake: Lake) -> None:
     """Whichever run has which of them, also in a lake of an earlier version that has names of one length."""
     for earlier in (False, True):
@@ -74,8 +83,7 @@ def test_a_lake_that_was_ordered_as_text(source: MakeSource, lake: Lake, monkeyp
     """It goes on as it is, every run says so, and reprocessing orders it; a part of it does not."""
     shop = source("canal_json")
     of_an_earlier_version(lake, shop)
-    with monkeypatch.context() as patched:
-        patched.setattr(file_order, "adopted", lambda changelog, *_, **__: changelog)
+    with kept_order(monkeypatch):
         derive(shop, 8, 9, 10)
     (remark,) = derive(shop, 11).remarks
     assert f"`tidemark run {shop.source} --reprocess`" in remark
@@ -90,8 +98,7 @@ def test_a_lake_whose_order_had_lengths_before_numbers(
     """Where lengths decide, every run says so, and reprocessing orders the files. What is stored stays till then."""
     shop = source("canal_json")
     of_an_earlier_version(lake, shop, BY_NUMBERS_WITH_LENGTHS)
-    with monkeypatch.context() as patched:
-        patched.setattr(file_order, "adopted", lambda changelog, *_, **__: changelog)
+    with kept_order(monkeypatch):
         assert [derive(shop, name).remarks for name in ("2026-10-2", "2026-9-1")] == [(), ()]
     assert derive(shop, "2026-9-5").remarks == ()
     (remark,) = derive(shop, "2026-09-3").remarks
@@ -117,8 +124,7 @@ def test_a_lake_in_which_lengths_decide_nothing(
     """It takes the order of now with its next run, and the positions that it has stay."""
     shop = source("canal_json")
     of_an_earlier_version(lake, shop, BY_NUMBERS_WITH_LENGTHS)
-    with monkeypatch.context() as patched:
-        patched.setattr(file_order, "adopted", lambda changelog, *_, **__: changelog)
+    with kept_order(monkeypatch):
         assert derive(shop, "10-08", "10-9").remarks == ()
     assert order_of(lake, shop) == BY_NUMBERS_WITH_LENGTHS
     assert derive(shop, "010-09", "9-09").remarks == ()

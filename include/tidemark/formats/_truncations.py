@@ -62,8 +62,6 @@ def truncation_in(statement: str, dialect: str, *, executable: bool = False) -> 
         MalformedMessageError: the text begins with TRUNCATE, and it is not certain which tables it empties.
     """
     reader = _Reader(executed(statement), dialect, executable=executable)
-    while reader.takes(_SEMICOLON):
-        pass
     if not reader.takes(_VERB):
         return None
     reader.takes(_TABLE)
@@ -111,8 +109,6 @@ def empties(table: TableId, statement: str, dialect: str, *, says_so: bool) -> b
 def is_blank(statement: str) -> bool:
     """Return whether a text has no statement: blanks, comments and semicolons only."""
     reader = _Reader(statement, "mysql", executable=True)
-    while reader.takes(_SEMICOLON):
-        pass
     return reader.at == len(statement)
 
 
@@ -133,7 +129,7 @@ def _is(table: TableId, parts: tuple[str, ...], dialect: str) -> bool:
 
 
 class _Reader:
-    """A reader of a text, from piece to piece."""
+    """A reader of a text, from piece to piece, which stands at its first statement."""
 
     def __init__(self, text: str, dialect: str, *, executable: bool) -> None:
         self.text = text
@@ -142,6 +138,8 @@ class _Reader:
         self._dialect = dialect
         self._blanks = _BLANKS[dialect == "mysql", executable and dialect == "mysql"]
         self._skip()
+        while self.takes(_SEMICOLON):
+            pass
 
     def takes(self, pattern: re.Pattern[str]) -> str:
         """Skip a piece, and the blanks behind it, if it is next; return it, or an empty text."""

@@ -50,8 +50,10 @@ def adopted(changelog: Table, files: Sequence[FileRow], *, anew: bool) -> Table:
         files: the files whose events it has.
         anew: whether all of these events are being derived again.
     """
+    if is_by_numbers(changelog):
+        return changelog
     kept, now = order_of(changelog, files), _by_numbers(files)
-    if is_by_numbers(changelog) or not (anew or all(kept.text(row.path) == now.text(row.path) for row in files)):
+    if not anew and any(kept.text(row.path) != now.text(row.path) for row in files):
         return changelog
     with changelog.transaction() as transaction:
         transaction.set_properties({FILE_ORDER_PROPERTY: BY_NUMBERS})

@@ -96,6 +96,7 @@ _STREAMING = frozenset({None, False, "false", ""})
 _POSTGRES_TRANSACTION = re.compile(r"(\d+):\d+")
 
 Places = tuple[int, ...] | None
+"""Parts of a place. Nearly all numbers come as numbers, so these are passed without a call of ``log_places.number``."""
 
 
 def _binlog(source: Source, _total: int) -> Places:
