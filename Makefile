@@ -10,8 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-# A worker takes whole files, and has one Spark of its own. With it a worker needs up to 5 GiB of memory. There is one more
-# than cores, because a worker waits for jobs of Spark and for servers; WORKERS=2 where memory is short.
+# A worker takes whole files. All have sessions in one JVM, which needs up to 6 GiB of memory. There is one worker more than
+# cores, because a worker waits for jobs of Spark and for servers.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
 # The tests of a module run in an order of chance. `make test` takes one that stays, so that a change is judged by what it
 # changed; `make prove` takes another one each time. SEED=... tries an order that failed.

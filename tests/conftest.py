@@ -1,4 +1,4 @@
-"""What all tests share: one lake and one Spark session for each worker of a run, sources of a test's own in it."""
+"""What all tests share: for each worker of a run a lake and a session of Spark, and sources of a test's own there."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ from tidemark.sources.model import Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from support.one_jvm import OneJvm
     from tidemark.lake.lake import Lake
 
 _OWN = pytest.StashKey[str]()
+_JVM: pytest.StashKey[OneJvm] = pytest.StashKey()
 _NAME_LENGTH = 50
 """Letters that the name of a test lends to the names of its sources."""
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
 """About how long a test takes that has one of these markers, or the fixture ``spark`` or ``lake``."""
-_ROOM = "-Xms2500m -Xmn1500m -XX:MetaspaceSize=256m -XX:ParallelGCThreads=1"
-"""A heap that is large from the start, for a worker's Spark: growing to it takes a dozen collections of the whole heap.
+_QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"}
+"""Every JVM, also those of processes that tests start, compiles by its quick compiler alone.
 
-One thread collects, as the other worker uses the other core. Spark takes memory in pages, by default of up to
-64 MB, and each is filled with zeros first: small tables need a few rows of one.
+Tests have few rows, so code that runs for each row never pays for the optimizing compiler. A run of 24 small tables
+takes a fifth less processor time so, and the first run of a JVM half. The code cache has to be as large as usual; else
+the JVM drops what it compiled and compiles it again.
 """
 
 # Without this, Hypothesis fails a test because the machine is busy, and not for what it found.
@@ -78,8 +81,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Let Python free all of it at the end; else libraries complain of leaks."""
+    """End the JVM, and let Python free all of it at the end; else libraries complain of leaks."""
+    if jvm := config.stash.get(_JVM, None):
+        jvm.end()
     gc.unfreeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of the JVM that all of them share."""
+    node.workerinput["jvm"] = _jvm_of(node.config)
+
+
+def _jvm_of(config: pytest.Config) -> dict[str, str]:
+    """Return the address of the run's JVM, which the first call starts."""
+    from support.one_jvm import OneJvm
+
+    if _JVM not in config.stash:
+        config.stash[_JVM] = OneJvm(_QUICK, Path(config.option.basetemp) / "spark.log")
+    return config.stash[_JVM].address
 
 
 @pytest.hookimpl(trylast=True)
@@ -117,14 +137,10 @@ def _no_reports() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_compiler() -> Iterator[None]:
-    """Let every JVM, also those of processes that tests start, compile by its quick compiler alone.
-
-    Tests have few rows, so code that runs for each row never pays for the optimizing compiler. A run of 24 small
-    tables takes a fifth less processor time so, and the first run of a JVM half. The code cache has to be as large as
-    usual; else the JVM drops what it compiled and compiles it again.
-    """
+    """Let the JVMs of processes that tests start have the quick compiler alone, too."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
+        for name, value in _QUICK.items():
+            patched.setenv(name, value)
         yield
 
 
@@ -153,11 +169,20 @@ def _lake_of_its_own(home: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(home: Path) -> Iterator[SparkSession]:
-    """The session that the stages use, stopped at the end."""
+def jvm(home: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The address of the JVM that all workers of a run share. Its log is in the folder of the run."""
+    worker: dict[str, Any] = getattr(request.config, "workerinput", {})
+    address: dict[str, str] = worker["jvm"] if worker else _jvm_of(request.config)
+    return address
+
+
+@pytest.fixture(scope="session")
+def spark(jvm: dict[str, str], request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """The session that the stages use."""
+    from support import one_jvm
     from tidemark.quality import expectations
     from tidemark.quality.data_docs import Recorder
-    from tidemark.spark.session import LOCAL_SETTINGS, open_session
+    from tidemark.spark.session import open_session
 
     written = Recorder.write_pages
 
@@ -166,17 +191,15 @@ def spark(home: Path) -> Iterator[SparkSession]:
         if os.environ.get("TIDEMARK_REPORT") != "off":
             written(recorder)
 
-    options = "spark.driver.extraJavaOptions"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(LOCAL_SETTINGS, options, f"{LOCAL_SETTINGS[options]} {_ROOM}")
-        patched.setitem(LOCAL_SETTINGS, "spark.buffer.pageSize", "1m")
-        session = open_session()
+    one_jvm.join(jvm)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Recorder, "write_pages", write_if_read)
         # A check reads the settings of Great Expectations anew, as its folder may be another one by then: not here.
         patched.setattr(expectations, "open_context", lru_cache(maxsize=1)(expectations.open_context))
+        session = open_session()
         yield session
-    session.stop()
+    if _JVM in request.config.stash:  # the JVM is this process's own
+        session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -102,19 +102,19 @@ def test_nothing_stays_of_what_a_run_kept(
     source: Callable[..., Source], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows that compact keeps for several uses go with the last reference to them."""
-    kept: list[int] = []
+    kept: set[int] = set()
 
     def watched(frame: DataFrame) -> DataFrame:
-        kept.append(len(frame.columns))
-        return checkpointed(frame)
+        found = checkpointed(frame)
+        kept.add(found._jdf.logicalPlan().rdd().id())  # type: ignore[operator]
+        return found
 
-    others = _swept(spark)
     monkeypatch.setattr(keyed_candidate, "checkpointed", watched)
     made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
     deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
     run_all(made)
     assert kept
-    wait_until(lambda: _swept(spark) <= others, servers=[], seconds=60, poll=1, what="freeing what compact kept")
+    wait_until(lambda: not kept & _swept(spark), servers=[], seconds=60, poll=1, what="freeing what compact kept")
 
 
 def _swept(spark: SparkSession) -> set[int]:

@@ -1,7 +1,7 @@
-"""The five stages over what docker-compose.yaml names, without Docker: a Spark cluster, a catalog, an object store.
+"""The five stages over what docker-compose.yaml names, without Docker: a catalog, an object store, and a Spark cluster.
 
 The catalog is the REST server of the image, Iceberg's own; the store is moto, which speaks S3. Both are pinned, and
-fetched once.
+fetched once. The cluster takes part in ``make prove``; ``make test`` submits to a Spark that is its own executor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
@@ -187,9 +187,10 @@ def _catalog(own: Sequence[Path], port: int, store: str, place: Path) -> Server:
 
 
 def test_rest_catalog_and_object_store_hold_the_model(services: Services, tmp_path: Path) -> None:
-    """A cluster runs two days with the compose file's settings: rows are the model's, and all is in the bucket.
+    """Two days are run with the compose file's settings: rows are the model's, and all is in the bucket.
 
-    In ``make prove`` each day has a run, a rebuild and maintenance follow, and the report is read from the store.
+    In ``make prove`` a cluster does it, each day has a run, a rebuild and maintenance follow, and the report is read
+    from the store.
     """
     store, catalog, bundle = services
     table = Table("items")
@@ -216,12 +217,12 @@ def test_rest_catalog_and_object_store_hold_the_model(services: Services, tmp_pa
 
     deliver(tmp_path / "landing" / "2026-01-01", "0", map(message, first))
     deliver(tmp_path / "landing" / "2026-01-02", "0", map(message, then))
-    with spark_cluster(tmp_path, COMPOSE["services"]) as master:
+    with spark_cluster(tmp_path, COMPOSE["services"]) if PROVING else nullcontext("local[2]") as master:
         command = [*spark_submit(master, [*jar_paths(), str(bundle)]), str(program), *COMMANDS]
         done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stdout + done.stderr[-5000:]
-    logs = executors(tmp_path)
-    assert logs, "no executor of the cluster took part"
+    logs = executors(tmp_path) if PROVING else []
+    assert logs or not PROVING, "no executor of the cluster took part"
     assert not [text for text in (done.stdout, done.stderr, *logs) if SECRETS["S3_SECRET_KEY"] in text]
     for cut in range(1, 1 + len(COMMANDS) - ("maintain rested" in COMMANDS)):
         assert f"rested publish: cut={cut} tables=1" in done.stdout

@@ -201,8 +201,10 @@ def test_equal_checks_are_both_judged(frame: DataFrame, quiet_home: Path) -> Non
     assert [result.severity for result in verdict.results] == [Severity.BLOCK, Severity.WARN, Severity.BLOCK]
 
 
-def test_no_value_of_a_row_is_told(frame: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither verdict nor files nor output hold a value, whatever Great Expectations observed of it."""
+def test_no_value_of_a_row_is_told(
+    frame: DataFrame, jvm: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither verdict nor files nor output nor Spark's log hold a value, whatever Great Expectations observed of it."""
     column = {"column": "note"}
     checks = [
         {"type": "expect_column_values_to_be_in_set", "value_set": ["fine"], **column},
@@ -222,6 +224,7 @@ def test_no_value_of_a_row_is_told(frame: DataFrame, tmp_path: Path, capfd: pyte
     stored = [path for path in files if path.suffix == ".json"]
     assert len(stored) == 4
     output = capfd.readouterr()
+    files.append(Path(jvm["log"]))
     texts = [repr(verdict), repr(other), output.out, output.err, *(path.read_text(errors="replace") for path in files)]
     assert [text[max(0, text.find(CANARY) - 200) :][:400] for text in texts if CANARY in text] == []
     assert all('"observed_value"' not in path.read_text() for path in stored)
@@ -416,7 +419,7 @@ def test_a_lost_engine_is_no_failed_check(spark: SparkSession, tmp_path: Path) -
 
 def test_many_checks_are_bundled_and_nothing_is_cached(spark: SparkSession, frame: DataFrame, tmp_path: Path) -> None:
     """Twelve checks of rows cost as many Spark jobs as one does, and the candidate is not persisted."""
-    spent, cached = [], set(spark.sparkContext._jsc.getPersistentRDDs())
+    spent = []
     for number in (1, 12):
         spark.sparkContext.setJobGroup(f"bundle-{number}", "", interruptOnCancel=False)
         checks = [between("total", max_value=top) for top in range(10, 10 + number)]
@@ -425,7 +428,7 @@ def test_many_checks_are_bundled_and_nothing_is_cached(spark: SparkSession, fram
     assert spent[0] > 0
     assert spent[0] == spent[1]
     assert frame.is_cached is False
-    assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= cached, "some of before may be gone"
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 SCENARIO = [

@@ -37,11 +37,11 @@ two cores; rows that the driver gives to Spark are read by as many tasks as ther
 
 
 class Watch:
-    """Counts what Spark does from now on. Spark remembers the last thousand jobs and stages."""
+    """Counts what Spark does for a session from now on. Spark remembers the last thousand jobs and stages."""
 
     def __init__(self, spark: SparkSession) -> None:
         """Note the newest job and stage."""
-        self._context = spark.sparkContext
+        self._context, self._tag = spark.sparkContext, spark._jsparkSession.sessionJobTag()
         jobs, stages = self._seen()
         self._before = ({job.jobId() for job in jobs}, {stage.stageId() for stage in stages})
 
@@ -62,7 +62,9 @@ class Watch:
         scala.listenerBus().waitUntilEmpty()
         store, listed = scala.statusStore(), jvm.scala.jdk.javaapi.CollectionConverters.asJava
         stages = store.stageList(None, False, False, self._context._gateway.new_array(jvm.double, 0), None)  # noqa: FBT003  Scala's
-        return list(listed(store.jobsList(None))), list(listed(stages))
+        jobs = [job for job in listed(store.jobsList(None)) if job.jobTags().contains(self._tag)]
+        own = {number for job in jobs for number in listed(job.stageIds())}
+        return jobs, [stage for stage in listed(stages) if stage.stageId() in own]
 
     def most_read(self) -> int:
         """Return how many rows the stage that read most of them has read since."""

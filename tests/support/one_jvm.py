@@ -1,0 +1,78 @@
+"""The JVM of a test run, which all of its workers share: each has a session of Spark there, with a lake of its own.
+
+A JVM of its own would cost each worker some 45 CPU seconds until it is warm, and 3 GiB of memory (docs/adr/0095).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tidemark.spark.session import local_settings
+
+_OPTIONS = "spark.driver.extraJavaOptions"
+_ROOM = "-Xms3g -Xmn2g -XX:MetaspaceSize=256m -XX:ParallelGCThreads=2"
+"""A heap that is large from the start: growing to it takes a dozen collections of the whole heap."""
+
+
+class OneJvm:
+    """A JVM that ends with this process. Spark starts in it when the first process joins."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        """Start it in the environment of this process with these changes; what it writes goes to the file ``log``.
+
+        Raises:
+            ConfigurationError: Java or a jar is not installed.
+        """
+        conf = SparkConf(loadDefaults=False).setAll(list(_settings().items()))
+        with pytest.MonkeyPatch.context() as patched, log.open("w", encoding="utf-8") as out:
+            for name, value in environment.items():
+                patched.setenv(name, value)
+            self._gateway: Any = launch_gateway(conf, {"stdout": out, "stderr": out})
+        self._log = log
+
+    @property
+    def address(self) -> dict[str, str]:
+        """Its port, its secret and the path of its log: what a process needs to join."""
+        found = self._gateway.java_parameters
+        return {"port": str(found.port), "secret": found.auth_token, "log": str(self._log)}
+
+    def end(self) -> None:
+        """End it, and wait until it has removed its files."""
+        self._gateway.proc.stdin.close()
+        self._gateway.proc.wait()
+
+
+def join(address: Mapping[str, str]) -> None:
+    """Make a new session of the JVM at this address the one that ``SparkSession.builder`` gives in this process."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYSPARK_GATEWAY_PORT", address["port"])
+        patched.setenv("PYSPARK_GATEWAY_SECRET", address["secret"])
+        patched.setenv("PYSPARK_PYTHON", sys.executable)
+        gateway = launch_gateway()
+        SparkContext._ensure_initialized(gateway=gateway)
+        conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(_settings().items()))
+        started = gateway.jvm.org.apache.spark.SparkContext.getOrCreate(conf._jconf)
+        context = SparkContext(gateway=gateway, jsc=gateway.jvm.JavaSparkContext.fromSparkContext(started))
+        # Sessions of a JVM have neither settings nor catalogs nor views in common.
+        sessions = gateway.jvm.org.apache.spark.sql.classic.SparkSession.builder().sparkContext(started)
+        SparkSession(context, sessions.getOrCreate().newSession())
+
+
+def _settings() -> dict[str, str]:
+    """Return the settings of the JVM and of its Spark.
+
+    Spark takes memory in pages, by default of up to 64 MB, and each is filled with zeros first: small tables need a few
+    rows of one.
+    """
+    settings = dict(local_settings())
+    settings[_OPTIONS] = f"{settings[_OPTIONS]} {_ROOM}"
+    settings["spark.driver.memory"] = "6g"
+    return {**settings, "spark.master": "local[*]", "spark.app.name": "tests", "spark.buffer.pageSize": "1m"}
