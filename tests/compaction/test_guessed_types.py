@@ -33,17 +33,16 @@ def story(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     cut_by_cut = CutByCut(lake, "guessed", tmp_path_factory.mktemp("guessed"))
     source = cut_by_cut.source(ENTRIES)
     grown, h, bag, strict, numbers = map(Log, ("grown_t", "grown_h", "grown_bag", "strict_number", "numbers"))
-    doubles, longs, mixed = map(Log, ("doubles", "longs", "mixed"))
+    rounded = Log("rounded")
     logs = (h, bag, strict) if PROVING else (h, strict)
     first = [numbers.put(1, id=1, n=10, m=1, b=True), numbers.put(2, id=2, n=11, m=2, b=False)]
-    first += [doubles.put(1, id=1, n=1e300, d=1e300), longs.put(1, id=1, n=LONG)]
-    first += [mixed.put(1, id=1, n=1e300), mixed.put(2, id=2, n=LONG)]
+    first += [rounded.put(1, id=1, double=1e300, d=1e300, long=LONG, mixed=1e300), rounded.put(2, id=2, mixed=LONG)]
     cut_by_cut.deliver("one", [*first, *(log.put(1, id=1, n=10) for log in (grown, *logs))])
     cut_by_cut.run("one", source)
     texts = [numbers.put(3, id=3, n="abc", m=3, b=True), numbers.put(4, id=4, n=12, m=4, b="maybe")]
     halves = [log.put(2, id=2, n=10.5) for log in logs]
-    rounded = [doubles.put(2, id=2, n=LONG, d=0.1), longs.put(2, id=2, n=1e300)]
-    cut_by_cut.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11), *rounded])
+    last = rounded.put(3, id=3, double=LONG, d=0.1, long=1e300)
+    cut_by_cut.deliver("two", [*texts, *halves, grown.put(2, id=2, n=11), last])
     cut_by_cut.run("two", source)
     more = [numbers.put(5, id=5, n=13, m=5.5, b=True), numbers.put(6, id=6, n=14.5, m=6, b=None)]
     cut_by_cut.deliver("three", [*more, h.put(3, id=3, n=10**19), h.put(3, id=4, n="abc"), grown.put(3, id=3, n="abc")])
@@ -111,9 +110,7 @@ def test_a_strict_source_sets_a_number_aside_that_outgrows_a_guess(story: CutByC
 
 def test_a_guess_that_would_round_a_number_is_text(story: CutByCut) -> None:
     """It does not matter which came first: the number with an exponent, or the one with more digits than a double."""
-    texts = [(1, "1e+300"), (2, str(LONG))]
-    assert story.tables["one"]["mixed"][1] == texts
-    assert story.tables["one"]["doubles"][1] == [(1, 1e300, 1e300)]
-    assert story.tables["one"]["longs"][1] == [(1, LONG)]
-    assert story.tables["two"]["doubles"][1] == [(*texts[0], 1e300), (*texts[1], 0.1)]
-    assert story.tables["two"]["longs"][1] == [(1, str(LONG)), (2, "1e+300")]
+    text, first = "1e+300", story.tables["one"]["rounded"]
+    assert first == ("id double d long mixed", [(1, 1e300, 1e300, LONG, text), (2, None, None, None, str(LONG))])
+    rows = [(1, text, 1e300, str(LONG), text), (2, None, None, None, str(LONG)), (3, str(LONG), 0.1, text, None)]
+    assert story.tables["two"]["rounded"][1] == rows
