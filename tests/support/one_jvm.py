@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from tidemark.spark.java import require_java
 from tidemark.spark.session import local_settings
 
 _OPTIONS = "spark.driver.extraJavaOptions"
@@ -31,6 +32,7 @@ class OneJvm:
         Raises:
             ConfigurationError: Java or a jar is not installed.
         """
+        require_java()
         conf = SparkConf(loadDefaults=False).setAll(list(_settings().items()))
         with pytest.MonkeyPatch.context() as patched, log.open("w", encoding="utf-8") as out:
             for name, value in environment.items():
