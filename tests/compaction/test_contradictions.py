@@ -149,7 +149,7 @@ def _cases() -> dict[str, Case]:
             (wide["part_again"].insert(5, 1, "a", "n"),),
             (wide["part_again"].delete(10, 1, "a", "n"), _without_old(wide["part_again"].update(12, 1, "b", ...))),
             (wide["part_again"].delete(20, 1, "b", None),),
-        ), ((2, u, 1, 12),)),
+        ), ((2, "incomplete_rows", 1, 12), (2, u, 1, 12))),
     }  # fmt: skip
 
 
