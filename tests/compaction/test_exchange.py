@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from support.histories import Table, deliver, message
 from support.published import without_delivery
 from support.reference import fold
 from support.rounds import PROVING
 from support.running import run_all
-from tidemark.compaction import keyed_candidate, row_writing
+from tidemark.compaction import row_writing
 from tidemark.folding import cells as row_cells
 from tidemark.lake.branches import ancestry
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.services.processes import wait_until
 from tidemark.sources.model import Source
-from tidemark.spark.session import checkpointed
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 LINES = Table("lines", key=("id", "line"), columns=("id", "line", "name"))
@@ -103,18 +103,20 @@ def test_nothing_stays_of_what_a_run_kept(
 ) -> None:
     """The rows that compact keeps for several uses go with the last reference to them."""
     kept: set[int] = set()
+    keep = ClassicFrame.localCheckpoint
 
-    def watched(frame: DataFrame) -> DataFrame:
-        found = checkpointed(frame)
-        kept.add(found._jdf.logicalPlan().rdd().id())  # type: ignore[operator]
+    def watched(frame: ClassicFrame, *args: Any, **kwargs: Any) -> DataFrame:
+        found = keep(frame, *args, **kwargs)
+        kept.add(found._jdf.logicalPlan().rdd().id())
         return found
 
-    monkeypatch.setattr(keyed_candidate, "checkpointed", watched)
+    monkeypatch.setattr(ClassicFrame, "localCheckpoint", watched)
     made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
     deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
     run_all(made)
     assert kept
     wait_until(lambda: not kept & _swept(spark), servers=[], seconds=60, poll=1, what="freeing what compact kept")
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def _swept(spark: SparkSession) -> set[int]:
