@@ -45,7 +45,7 @@ class Entry:
     rows: int = 0
     """Number of row events in the message."""
     late: bool = False
-    """Delivered after the run of day 3."""
+    """Delivered after the run of its day."""
     duplicate: bool = False
     """Delivered before."""
     repeatable: bool = True

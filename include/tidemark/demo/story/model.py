@@ -115,7 +115,7 @@ class Transaction:
     events: tuple[RowEvent, ...] = ()
     ddl: SchemaEvent | None = None
     late: bool = False
-    """Delivered after the run of day 3, in a file of its own day."""
+    """Delivered after the run of its day, in a file of that day."""
     split: bool = False
     """The dump of its day ends after its first statement. The rest is in the files of the next day."""
 
