@@ -33,7 +33,7 @@ _NAME_LENGTH = 50
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
 """About how long a test takes that has one of these markers, or the fixture ``spark`` or ``lake``."""
 _QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"}
-"""Every JVM, also those of processes that tests start, compiles by its quick compiler alone.
+"""JVMs of processes that tests start, and the one of a few tests, compile by the quick compiler alone.
 
 Tests have few rows, so code that runs for each row never pays for the optimizing compiler. A run of 24 small tables
 takes a fifth less processor time so, and the first run of a JVM half. The code cache has to be as large as usual; else
@@ -94,11 +94,16 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _jvm_of(config: pytest.Config) -> dict[str, str]:
-    """Return the address of the run's JVM, which the first call starts."""
+    """Return the address of the run's JVM, which the first call starts.
+
+    In a run of all tests it has the optimizing compiler too: what plans is run often enough (docs/adr/0096).
+    """
     from support.one_jvm import OneJvm
 
     if _JVM not in config.stash:
-        config.stash[_JVM] = OneJvm(_QUICK, Path(config.option.basetemp) / "spark.log")
+        has_all = config.args_source is config.ArgsSource.TESTPATHS
+        options = dict.fromkeys(_QUICK, "") if has_all else _QUICK
+        config.stash[_JVM] = OneJvm(options, Path(config.option.basetemp) / "spark.log")
     return config.stash[_JVM].address
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -34,6 +35,9 @@ TODAY = {renames.EARLIER: renames.TABLE}
 PLACE_TELLS_REPEATS = {"shop_canal", "shop_cdl", "shop_dts", "shop_lindorm"}
 FOLDER = Path(__file__).parents[2] / "include" / "sources"
 
+Outcome = list[Event] | DecodeError
+"""What a message says: its events, or why it is set aside."""
+
 
 class Dump(NamedTuple):
     """The files of one source."""
@@ -41,6 +45,11 @@ class Dump(NamedTuple):
     rendered: Rendered
     landing: Path
     source: Source
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All files."""
+        return (*self.rendered.files, *self.rendered.late_files)
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +279,7 @@ def _as_decoded(counts: Counts) -> Counter[str]:
     )
 
 
-def _counted(dump: Dump, paths: list[Path] | tuple[Path, ...]) -> Counter[str]:
+def _counted(dump: Dump, paths: Iterable[Path]) -> Counter[str]:
     kinds = {ChangeEvent: "rows", SchemaChange: "ddl", ControlEvent: "control"}
     counter: Counter[str] = Counter()
     for outcome in _outcomes(dump, paths):
@@ -282,27 +291,35 @@ def _counted(dump: Dump, paths: list[Path] | tuple[Path, ...]) -> Counter[str]:
     return counter
 
 
-def _outcomes(dump: Dump, paths: list[Path] | tuple[Path, ...]) -> Iterator[list[Event] | DecodeError]:
-    format_ = resolve(dump.source.format)
-    known = _known(dump)
-    for path in paths:
-        for message in _messages(path):
-            try:
-                if known is None:
-                    yield format_.decode(message, dump.source.options)
-                else:
-                    yield cast("Informed", format_).decode(message, dump.source.options, known)
-            except DecodeError as error:
-                yield error
+def _outcomes(dump: Dump, paths: Iterable[Path]) -> Iterator[Outcome]:
+    """What the messages of the files say."""
+    decoded = _decoded(dump.paths, dump.source.source)
+    return itertools.chain.from_iterable(decoded[path] for path in paths)
 
 
-def _known(dump: Dump) -> Known | None:
+@lru_cache(maxsize=1)  # the tests take one dump after the other
+def _decoded(paths: tuple[Path, ...], source: str) -> dict[Path, list[Outcome]]:
+    """Return what the messages of each file of a dump say."""
+    dialect = load_source(FOLDER / f"{source}.yaml")
+    format_, known = resolve(dialect.format), _known(dialect, paths)
+
+    def read(message: Message) -> Outcome:
+        try:
+            if known is None:
+                return format_.decode(message, dialect.options)
+            return cast("Informed", format_).decode(message, dialect.options, known)
+        except DecodeError as error:
+            return error
+
+    return {path: [read(message) for message in _messages(path)] for path in paths}
+
+
+def _known(source: Source, paths: Iterable[Path]) -> Known | None:
     """Return what is known from the metadata messages of all files, for a format that asks for them."""
-    module = informed(resolve(dump.source.format))
+    module = informed(resolve(source.format))
     if module is None:
         return None
-    files = (*dump.rendered.files, *dump.rendered.late_files)
-    return gather(metadata_of(module, itertools.chain.from_iterable(map(_messages, files)), dump.source.options))
+    return gather(metadata_of(module, itertools.chain.from_iterable(map(_messages, paths)), source.options))
 
 
 def _messages(path: Path) -> Iterator[Message]:
@@ -313,7 +330,7 @@ def _messages(path: Path) -> Iterator[Message]:
             yield Message(**record, file=str(path), interval=interval)
 
 
-def _changes(dump: Dump, paths: list[Path] | tuple[Path, ...], shop: History) -> list[Change | Alteration]:
+def _changes(dump: Dump, paths: Iterable[Path], shop: History) -> list[Change | Alteration]:
     """Read what the files say of rows; what was rolled back says nothing."""
     events = [event for events in _outcomes(dump, paths) if isinstance(events, list) for event in events]
     given_up = {
@@ -380,7 +397,7 @@ def _ordered(shop: History, table: str, rows: list[Row]) -> list[Row]:
 
 def test_every_dump_leads_to_the_same_tables(dump: Dump, shop: History) -> None:
     """Decoded and folded in any order of delivery, each source gives the final state, value by value."""
-    changes = _changes(dump, (*dump.rendered.files, *dump.rendered.late_files), shop)
+    changes = _changes(dump, dump.paths, shop)
     random.Random(1).shuffle(changes)  # noqa: S311 - an order of delivery
     state, expected = _state(changes, shop), shop.final_state()
     assert state.keys() == expected.keys()

@@ -40,35 +40,33 @@ class Watch:
     """Counts what Spark does for a session from now on. Spark remembers the last thousand jobs and stages."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Note the newest job and stage."""
-        self._context, self._tag = spark.sparkContext, spark._jsparkSession.sessionJobTag()
-        jobs, stages = self._seen()
-        self._before = ({job.jobId() for job in jobs}, {stage.stageId() for stage in stages})
+        """Note the jobs that there are."""
+        self._spark, self._tag = spark.sparkContext._jsc.sc(), spark._jsparkSession.sessionJobTag()
+        self._before = self._jobs()
 
     def counts(self) -> Counts:
         """Return what was done since."""
-        known_jobs, known_stages = self._before
-        jobs, stages = self._seen()
-        ran = [stage for stage in stages if stage.stageId() not in known_stages and stage.numCompleteTasks()]
+        ran = self._stages()
         return Counts(
-            jobs=sum(job.jobId() not in known_jobs for job in jobs),
+            jobs=len(self._jobs() - self._before),
             stages=len(ran),
             tasks=sum(stage.numCompleteTasks() for stage in ran),
             shuffled=sum(stage.shuffleWriteBytes() for stage in ran),
         )
 
-    def _seen(self) -> tuple[list[Any], list[Any]]:
-        scala, jvm = self._context._jsc.sc(), self._context._jvm
-        scala.listenerBus().waitUntilEmpty()
-        store, listed = scala.statusStore(), jvm.scala.jdk.javaapi.CollectionConverters.asJava
-        stages = store.stageList(None, False, False, self._context._gateway.new_array(jvm.double, 0), None)  # noqa: FBT003  Scala's
-        jobs = [job for job in listed(store.jobsList(None)) if job.jobTags().contains(self._tag)]
-        own = {number for job in jobs for number in listed(job.stageIds())}
-        return jobs, [stage for stage in listed(stages) if stage.stageId() in own]
-
     def most_read(self) -> int:
         """Return how many rows the stage that read most of them has read since."""
-        return max(stage.inputRecords() for stage in self._seen()[1] if stage.stageId() not in self._before[1])
+        return max(stage.inputRecords() for stage in self._stages())
+
+    def _jobs(self) -> set[int]:
+        self._spark.listenerBus().waitUntilEmpty()
+        return set(self._spark.statusTracker().getJobIdsForTag(self._tag))
+
+    def _stages(self) -> list[Any]:
+        """Return the stages that ran since."""
+        jobs = [self._spark.statusTracker().getJobInfo(job).get() for job in self._jobs() - self._before]
+        stages = {stage: self._spark.statusStore().lastStageAttempt(stage) for job in jobs for stage in job.stageIds()}
+        return [stage for stage in stages.values() if stage.numCompleteTasks()]
 
 
 def test_a_small_run_stays_small(source: Callable[..., Source], spark: SparkSession) -> None:

@@ -22,6 +22,13 @@ _OPTIONS = "spark.driver.extraJavaOptions"
 _ROOM = "-Xms3g -Xmn2g -XX:MetaspaceSize=256m -XX:ParallelGCThreads=2"
 """A heap that is large from the start: growing to it takes a dozen collections of the whole heap."""
 
+_SOONER = (
+    "-XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 -XX:Tier4CompileThreshold=45000 "
+    "-XX:Tier4BackEdgeThreshold=120000 -XX:MaxInlineLevel=9 -XX:FreqInlineSize=175 -XX:InlineSmallCode=1500"
+)
+"""A third of what ``JVM_OPTIONS`` asks of code before the optimizing compiler takes it, and less that it copies into
+callers: code that plans is wide, and no part of it runs for long (docs/adr/0096)."""
+
 
 class OneJvm:
     """A JVM that ends with this process. Spark starts in it when the first process joins."""
@@ -75,6 +82,6 @@ def _settings() -> dict[str, str]:
     rows of one.
     """
     settings = dict(local_settings())
-    settings[_OPTIONS] = f"{settings[_OPTIONS]} {_ROOM}"
+    settings[_OPTIONS] = f"{settings[_OPTIONS]} {_ROOM} {_SOONER}"
     settings["spark.driver.memory"] = "6g"
     return {**settings, "spark.master": "local[*]", "spark.app.name": "tests", "spark.buffer.pageSize": "1m"}
