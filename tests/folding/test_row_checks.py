@@ -16,6 +16,7 @@ from tidemark.folding import row_checks as predicates
 from tidemark.quality.verdicts import Subject
 from tidemark.sources.expectation_names import ROW_WISE
 from tidemark.sources.model import Table
+from tidemark.spark.tuning import tuned_for
 from tidemark.tables.row_checks import RowCheck, in_effect
 from tidemark.values.table_columns import TableColumn
 
@@ -96,7 +97,8 @@ def test_great_expectations_finds_the_same_rows(spark: SparkSession, tmp_path: P
         checks=[{**check, "severity": "block"} for check in _CHECKS],
         invariants={},
     )
-    (verdict,) = evaluate_all([subject], cut="kept-1", home=tmp_path)
+    with tuned_for(spark, [2 ** len(_ROWS)]):
+        (verdict,) = evaluate_all([subject], cut="kept-1", home=tmp_path)
     ours = [sum(2**n for n, row in enumerate(found) if row[rule]) for rule in range(len(rules))]
     theirs = [int(result.observed.split(" of ")[0]) for result in verdict.results]
     assert [

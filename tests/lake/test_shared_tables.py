@@ -86,10 +86,12 @@ PYICEBERG: dict[str, Callable[[Lake, Identifier], None]] = {
 """What another engine does by PyIceberg."""
 
 _PROVED = {
+    "rewrites data files, or sorts them",
     "renames the table",
     "drops the history",
     "updates rows",
     "deletes rows",
+    "writes rows of the history",
     "drops the feed",
     "upgrades the table to format version 3",
     "drops a column",
