@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from support.lakes import empty_lake, leave_the_disk_to_the_system
 from support.rounds import PROVING
 from tidemark.sources.model import Source
+from tidemark.spark.java import QUICK_COMPILER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ _NAME_LENGTH = 50
 """Letters that the name of a test lends to the names of its sources."""
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
 """About how long a test takes that has one of these markers, or the fixture ``spark`` or ``lake``."""
-_QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"}
+_QUICK = {"JAVA_TOOL_OPTIONS": QUICK_COMPILER}
 """JVMs of processes that tests start, and the one of a few tests, compile by the quick compiler alone.
 
 Tests have few rows, so code that runs for each row never pays for the optimizing compiler. A run of 24 small tables
@@ -102,8 +103,7 @@ def _jvm_of(config: pytest.Config) -> dict[str, str]:
 
     if _JVM not in config.stash:
         has_all = config.args_source is config.ArgsSource.TESTPATHS
-        options = dict.fromkeys(_QUICK, "") if has_all else _QUICK
-        config.stash[_JVM] = OneJvm(options, Path(config.option.basetemp) / "spark.log")
+        config.stash[_JVM] = OneJvm(Path(config.option.basetemp) / "spark.log", is_quick=not has_all)
     return config.stash[_JVM].address
 
 

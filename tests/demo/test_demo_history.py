@@ -6,12 +6,13 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import pytest
 
@@ -39,7 +40,8 @@ Outcome = list[Event] | DecodeError
 """What a message says: its events, or why it is set aside."""
 
 
-class Dump(NamedTuple):
+@dataclass(frozen=True)
+class Dump:
     """The files of one source."""
 
     rendered: Rendered
@@ -50,6 +52,20 @@ class Dump(NamedTuple):
     def paths(self) -> tuple[Path, ...]:
         """All files."""
         return (*self.rendered.files, *self.rendered.late_files)
+
+    @cached_property
+    def outcomes(self) -> dict[Path, list[Outcome]]:
+        """What the messages of each file say."""
+        return {path: list(_decoded(self, path)) for path in self.paths}
+
+    @cached_property
+    def known(self) -> Known | None:
+        """What is known from the metadata messages of all files, for a format that asks for them."""
+        module = informed(resolve(self.source.format))
+        if module is None:
+            return None
+        messages = itertools.chain.from_iterable(map(_messages, self.paths))
+        return gather(metadata_of(module, messages, self.source.options))
 
 
 @pytest.fixture(scope="module")
@@ -292,34 +308,19 @@ def _counted(dump: Dump, paths: Iterable[Path]) -> Counter[str]:
 
 
 def _outcomes(dump: Dump, paths: Iterable[Path]) -> Iterator[Outcome]:
-    """What the messages of the files say."""
-    decoded = _decoded(dump.paths, dump.source.source)
-    return itertools.chain.from_iterable(decoded[path] for path in paths)
+    return itertools.chain.from_iterable(dump.outcomes[path] for path in paths)
 
 
-@lru_cache(maxsize=1)  # the tests take one dump after the other
-def _decoded(paths: tuple[Path, ...], source: str) -> dict[Path, list[Outcome]]:
-    """Return what the messages of each file of a dump say."""
-    dialect = load_source(FOLDER / f"{source}.yaml")
-    format_, known = resolve(dialect.format), _known(dialect, paths)
-
-    def read(message: Message) -> Outcome:
+def _decoded(dump: Dump, path: Path) -> Iterator[Outcome]:
+    format_ = resolve(dump.source.format)
+    for message in _messages(path):
         try:
-            if known is None:
-                return format_.decode(message, dialect.options)
-            return cast("Informed", format_).decode(message, dialect.options, known)
+            if dump.known is None:
+                yield format_.decode(message, dump.source.options)
+            else:
+                yield cast("Informed", format_).decode(message, dump.source.options, dump.known)
         except DecodeError as error:
-            return error
-
-    return {path: [read(message) for message in _messages(path)] for path in paths}
-
-
-def _known(source: Source, paths: Iterable[Path]) -> Known | None:
-    """Return what is known from the metadata messages of all files, for a format that asks for them."""
-    module = informed(resolve(source.format))
-    if module is None:
-        return None
-    return gather(metadata_of(module, itertools.chain.from_iterable(map(_messages, paths)), source.options))
+            yield error
 
 
 def _messages(path: Path) -> Iterator[Message]:

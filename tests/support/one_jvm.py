@@ -22,28 +22,28 @@ _OPTIONS = "spark.driver.extraJavaOptions"
 _ROOM = "-Xms3g -Xmn2g -XX:MetaspaceSize=256m -XX:ParallelGCThreads=2"
 """A heap that is large from the start: growing to it takes a dozen collections of the whole heap."""
 
-_SOONER = (
-    "-XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 -XX:Tier4CompileThreshold=45000 "
-    "-XX:Tier4BackEdgeThreshold=120000 -XX:MaxInlineLevel=9 -XX:FreqInlineSize=175 -XX:InlineSmallCode=1500"
+_BOTH = (
+    "-XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
+    "-XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000 "
+    "-XX:MaxInlineLevel=9 -XX:FreqInlineSize=175 -XX:InlineSmallCode=1500"
 )
-"""A third of what ``JVM_OPTIONS`` asks of code before the optimizing compiler takes it, and less that it copies into
-callers: code that plans is wide, and no part of it runs for long (docs/adr/0096)."""
+"""Both compilers, whatever the environment says. The optimizing one takes code at a third of what ``JVM_OPTIONS`` asks,
+and copies less into callers: code that plans is wide, and no part of it runs for long (docs/adr/0096)."""
 
 
 class OneJvm:
     """A JVM that ends with this process. Spark starts in it when the first process joins."""
 
-    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
-        """Start it in the environment of this process with these changes; what it writes goes to the file ``log``.
+    def __init__(self, log: Path, *, is_quick: bool) -> None:
+        """Start it, with the quick compiler alone or with both; what it writes goes to the file ``log``.
 
         Raises:
             ConfigurationError: Java or a jar is not installed.
         """
         require_java()
-        conf = SparkConf(loadDefaults=False).setAll(list(_settings().items()))
-        with pytest.MonkeyPatch.context() as patched, log.open("w", encoding="utf-8") as out:
-            for name, value in environment.items():
-                patched.setenv(name, value)
+        options = [local_settings(is_quick=is_quick)[_OPTIONS], _ROOM, *([] if is_quick else [_BOTH])]
+        conf = SparkConf(loadDefaults=False).setAll(list({**_settings(), _OPTIONS: " ".join(options)}.items()))
+        with log.open("w", encoding="utf-8") as out:
             self._gateway: Any = launch_gateway(conf, {"stdout": out, "stderr": out})
         self._log = log
 
@@ -76,12 +76,10 @@ def join(address: Mapping[str, str]) -> None:
 
 
 def _settings() -> dict[str, str]:
-    """Return the settings of the JVM and of its Spark.
+    """Return the settings of the JVM, but for its own options, and of its Spark.
 
     Spark takes memory in pages, by default of up to 64 MB, and each is filled with zeros first: small tables need a few
     rows of one.
     """
-    settings = dict(local_settings())
-    settings[_OPTIONS] = f"{settings[_OPTIONS]} {_ROOM} {_SOONER}"
-    settings["spark.driver.memory"] = "6g"
-    return {**settings, "spark.master": "local[*]", "spark.app.name": "tests", "spark.buffer.pageSize": "1m"}
+    own = {"spark.driver.memory": "6g", "spark.master": "local[*]", "spark.app.name": "tests"}
+    return {**local_settings(), **own, "spark.buffer.pageSize": "1m"}

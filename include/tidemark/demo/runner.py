@@ -42,7 +42,7 @@ BACKFILLED = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
 """Days that a backfill runs, each in a run of its own."""
 
 REST = (datetime(2026, 1, 3, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC))
-"""The interval of the last run: two days. A run costs some ten CPU seconds, however many days of small dumps it has."""
+"""The interval of the last run: two days, so that each source has a run less."""
 
 _RUNS = len(BACKFILLED) + 1
 """Runs of each source."""
@@ -185,7 +185,7 @@ def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path, boar
 
 
 def _is_backfilled(runs: Mapping[str, str]) -> bool:
-    """Whether the runs of a backfill are there, and all of them succeeded."""
+    """Whether the runs of a backfill are there, and all succeeded; a demo of an earlier version left one more."""
     states = [state for run, state in runs.items() if run.startswith(_BACKFILL)]
     return len(states) >= len(BACKFILLED) and set(states) == {"success"}
 
