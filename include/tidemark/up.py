@@ -16,8 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from tidemark import INCLUDE
-from tidemark.cli.airflow_command import demo_landing, environment_of_tasks, require_checkout
+from tidemark.cli.airflow_command import DAGS, demo_landing, environment_of_tasks, require_checkout
 from tidemark.cli.logs import configure_logging
 from tidemark.cli.progress import under_way
 from tidemark.demo import runner
@@ -28,9 +27,7 @@ from tidemark.services.airflow import AirflowService
 from tidemark.services.airflow_settings import USER, known_secrets
 from tidemark.services.postgres import EmbeddedPostgres
 from tidemark.services.processes import end_groups, lives, wait_until
-from tidemark.sources.files import default_folder, load_sources
-
-_ROOT = INCLUDE.parent
+from tidemark.sources.files import BUNDLED, default_folder, load_sources
 
 _STOP_SECONDS = 90.0
 
@@ -40,9 +37,9 @@ def main() -> None:
     configure_logging()
     require_checkout()
     with under_way("writing the dumps of the bundled sources"):
-        environment = environment_of_tasks(_landing())
+        _lay_out()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    service = AirflowService(home(), dags=_ROOT / "dags", environment=environment, triggerer=True)
+    service = AirflowService(home(), dags=DAGS, environment=environment_of_tasks(), triggerer=True)
     with ExitStack() as started:
         with under_way("starting Airflow's database, scheduler, DAG processor, triggerer and web server"):
             airflow = started.enter_context(service)
@@ -124,17 +121,15 @@ def _process(pid: int, created: float) -> psutil.Process | None:
     return None
 
 
-def _landing() -> Path:
-    """Return the folder of the dumps; write the demo dumps of the bundled sources, unless the user names a folder."""
-    if given := os.environ.get("TIDEMARK_LANDING"):
-        return Path(given)
+def _lay_out() -> None:
+    """Write the demo's dumps of the bundled sources, unless the user names another folder of sources or of dumps."""
+    if os.environ.get("TIDEMARK_LANDING") or default_folder() != BUNDLED:
+        return
     landing = demo_landing()
-    if default_folder() == _ROOT / "include" / "sources":
-        names = [source.source for source in load_sources() if source.source in SOURCES]
-        runner.lay_out(names, landing)
-        for name in names:
-            deliver_late(name, landing)
-    return landing
+    names = [source.source for source in load_sources() if source.source in SOURCES]
+    runner.lay_out(names, landing)
+    for name in names:
+        deliver_late(name, landing)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tidemark import INCLUDE
 from tidemark.cli.app import SET_UP, app
 from tidemark.cli.running import exits
 from tidemark.errors import ConfigurationError
-from tidemark.sources.files import default_folder
+from tidemark.sources.files import BUNDLED, default_folder
 
 DAGS = INCLUDE.parent / "dags"
 """The DAGs of a checkout."""
@@ -40,18 +40,19 @@ def demo_landing() -> Path:
     return home() / "demo" / "landing"
 
 
-def environment_of_tasks(landing: Path) -> dict[str, str]:
+def environment_of_tasks() -> dict[str, str]:
     """Return the environment that tasks of the Airflow of ``make up`` need beside Airflow's own.
 
-    Args:
-        landing: what ``TIDEMARK_LANDING`` in source files stands for.
+    ``TIDEMARK_LANDING`` is the user's. Without it, the bundled sources have the demo's dumps, and other source files
+    those that they name themselves.
     """
     from tidemark.demo.secret import environment_of_masks
 
     local = '{"conn_type": "spark", "host": "local[*]"}'
+    given = os.environ.get("TIDEMARK_LANDING") or (str(demo_landing()) if default_folder() == BUNDLED else None)
     return {
         "TIDEMARK_SOURCES": str(default_folder()),
-        "TIDEMARK_LANDING": str(landing),
+        **({"TIDEMARK_LANDING": given} if given else {}),
         **environment_of_masks(),
         "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", local),
     }
@@ -70,7 +71,5 @@ def airflow(context: typer.Context) -> None:
     from tidemark.services.airflow_commands import run
 
     require_checkout()
-    landing = Path(os.environ.get("TIDEMARK_LANDING") or demo_landing())
-    environment = environment_of_tasks(landing)
-    if status := run(home(), context.args, dags=DAGS, environment=environment):
+    if status := run(home(), context.args, dags=DAGS, environment=environment_of_tasks()):
         raise typer.Exit(status)

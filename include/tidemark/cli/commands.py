@@ -56,7 +56,7 @@ def status(
     whole: Annotated[bool, typer.Option("--all", help="Show all columns, also those with nothing in them.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show each table's cut, rows, lag, withheld and quarantined events, and last verdict."""
+    """Show each table's cut, rows, lag, held and quarantined events, and last verdict."""
     keep_pandas_out()
     from tidemark.lake.reading import lake_to_read
     from tidemark.queries.status import failed_by_table, status_of

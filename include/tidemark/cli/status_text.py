@@ -105,7 +105,7 @@ def _attention(entry: Mapping[str, Any]) -> Iterator[str]:
         if table["reconciled"] == "differs":
             yield f"{_short(name)} differs from the source database: `tidemark reconcile {source}` lists keys"
         if not table["closes"]:
-            yield f"{name}: events are not applied + superseded + duplicate + held + quarantined"
+            yield f"{name}: events are not applied + superseded + duplicate + held + quarantined + erased"
     for path, problem in entry["refused"].items():
         yield f"{path} refused: {problem}"
     yield from entry["disorders"].values()
@@ -133,8 +133,8 @@ def _next_step(entry: Mapping[str, Any], failed: Mapping[str, Sequence[str]]) ->
         return
     if cut["state"] == "held":
         yield (
-            f"{source}: cut {cut['number']} is held, as it deletes or leaves out much: `tidemark check {source}` says "
-            f"why, `tidemark publish {source} --approve {cut['number']}` publishes it"
+            f"{source}: cut {cut['number']} awaits approval: `tidemark check {source}` says why, "
+            f"`tidemark publish {source} --approve {cut['number']}` publishes it"
         )
         return
     checks = [f"{table}: {', '.join(names)}" for table, names in failed.items()]

@@ -32,7 +32,7 @@ from tidemark.queries.status import status_of
 from tidemark.services.airflow import AirflowService, RunStates
 from tidemark.services.airflow_settings import USER
 from tidemark.services.spark_connect import SparkConnectServer
-from tidemark.sources.files import default_folder
+from tidemark.sources.files import BUNDLED
 from tidemark.sources.model import DAG_PREFIX
 from tidemark.spark.session import local_settings
 
@@ -105,14 +105,7 @@ def _run(names: Sequence[str], landing: Path, board: Board) -> None:
         dags=_DAGS,
         port=None,
         schedules=False,
-        environment={
-            "TIDEMARK_LANDING": str(landing),
-            "TIDEMARK_SOURCES": str(default_folder()),
-            **environment_of_masks(),
-            "AIRFLOW_CONN_SPARK_DEFAULT": server.connection,
-            # The source files do not change during the demo, so Airflow need not read the DAGs again.
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
-        },
+        environment=_environment(landing, server.connection),
     )
     with ExitStack() as started:
         started.callback(server.stop)
@@ -121,6 +114,18 @@ def _run(names: Sequence[str], landing: Path, board: Board) -> None:
         started.enter_context(airflow)
         server.wait()
         _run_days(airflow, names, landing, board)
+
+
+def _environment(landing: Path, connection: str) -> dict[str, str]:
+    """Return what Airflow and its tasks need in their environment; a shell may name other sources and dumps."""
+    return {
+        "TIDEMARK_LANDING": str(landing),
+        "TIDEMARK_SOURCES": str(BUNDLED),
+        **environment_of_masks(),
+        "AIRFLOW_CONN_SPARK_DEFAULT": connection,
+        # The source files do not change during the demo, so Airflow need not read the DAGs again.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    }
 
 
 def lay_out(names: Iterable[str], landing: Path) -> History:

@@ -26,6 +26,9 @@ from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
 from tidemark.text import suggestion
 
+BUNDLED = INCLUDE / "sources"
+"""The sources of the demo. A package that pip installed has none beside it."""
+
 FOLDER_VARIABLE = "TIDEMARK_SOURCES"
 """Environment variable that names another folder of source files."""
 
@@ -99,12 +102,9 @@ def _mentions(file: Path, text: str) -> bool:
 
 
 def default_folder() -> Path:
-    """Return the folder ``TIDEMARK_SOURCES``, else ``sources`` beside the package, else in the working directory.
-
-    A package that pip installed has no sources beside it.
-    """
-    named, beside = os.environ.get(FOLDER_VARIABLE), INCLUDE / "sources"
-    return Path(named) if named else beside if beside.is_dir() else Path("sources")
+    """Return the folder that ``TIDEMARK_SOURCES`` names, else the bundled sources, else ``sources`` where we are."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named) if named else BUNDLED if BUNDLED.is_dir() else Path("sources")
 
 
 def _files(path: Path) -> list[Path]:
