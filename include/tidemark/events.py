@@ -79,7 +79,17 @@ class TableId(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 
     def __str__(self) -> str:
         """Return ``database.schema.name`` without the missing parts: the name in source files (``shop.orders``)."""
-        return ".".join(part for part in (self.database, self.schema, self.name) if part)
+        return ".".join(self.parts)
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts that the source has."""
+        return [part for part in (self.database, self.schema, self.name) if part]
+
+    @property
+    def is_dotted(self) -> bool:
+        """Whether a part holds a dot: ``b`` of ``shop.a`` and ``a.b`` of ``shop`` have the same text."""
+        return any("." in part for part in self.parts)
 
 
 class Column(msgspec.Struct, frozen=True):

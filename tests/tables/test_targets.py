@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import TableId
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, state, with_same_state
 from tidemark.sources.model import Source
 from tidemark.sources.routes import entry_of, is_folded, route_of
-from tidemark.tables.targets import targets_of
+from tidemark.tables.targets import named, refuse_name, targets_of
 
 
 def _source(**fields: Any) -> Source:
@@ -41,6 +42,23 @@ def test_a_published_name_stays() -> None:
 def test_names_that_differ_in_case_are_one() -> None:
     """Some catalogs and engines take them for one."""
     assert _targets(_source(), "a.Orders", "b.orders") == {"a.Orders": "erp.Orders", "b.orders": "erp.b__orders"}
+
+
+def test_names_whose_state_would_be_one_table_are_one() -> None:
+    """``shop.eu__orders`` and ``shop__eu.orders`` would both have ``state.shop__eu__orders``."""
+    found = _targets(_source(target="{database}.{table}"), "shop.eu__orders", "shop__eu.orders", "shop.orders")
+    assert len({str(state(Identifier.parse(target))) for target in found.values()}) == 3
+    assert found["shop.eu__orders"] == "shop.eu__orders"
+    assert [str(each) for each in with_same_state(Identifier("shop", "eu__orders"))] == ["shop__eu.orders"]
+    assert with_same_state(Identifier("erp", "orders")) == []
+
+
+@pytest.mark.parametrize("namespace", ["ledger", "raw", "State", "rebuild", "rehearsal__erp", "default"])
+def test_a_namespace_of_tidemark_is_no_target(namespace: str) -> None:
+    """With ``target: "{database}.{table}"`` the messages name the namespace."""
+    table = TableId(namespace, None, "orders")
+    with pytest.raises(IncompatibleSchemaError, match="Tidemark's own tables"):
+        refuse_name(str(table), named(_source(target="{database}.{table}"), table))
 
 
 def test_a_name_that_an_entry_gives_is_not_changed() -> None:

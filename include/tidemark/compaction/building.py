@@ -59,17 +59,21 @@ def _build_side_by_side(run: Run, plans: Sequence[Plan], *, fold_together: bool)
     onward = [plan for plan in plans if plan.found.object not in run.requests]
     pool = ThreadPoolExecutor(_SIDE_BY_SIDE, initializer=activate)
     with _marked(run.session, run.cut.batch), ExitStack() as views, pool:
-        prepared = list(pool.map(partial(_prepare, run), onward))
+        begun = list(pool.map(partial(_prepare, run), onward))
+        prepared = [each for each in begun if isinstance(each, Prepared)]
         folds = shared_folds.folds(prepared, pool, views) if fold_together else {}
         with tuned_for(run.session, [run.size_of(plan.found) for plan in plans]):
             jobs = [pool.submit(_rebuild, run, plan) for plan in again]
             jobs += [pool.submit(_build_one, each, folds.get(each.plan.found.object)) for each in prepared]
-            return [job.result() for job in jobs]
+            return [*(each for each in begun if isinstance(each, Stopped)), *(job.result() for job in jobs)]
 
 
-def _prepare(run: Run, plan: Plan) -> Prepared:
+def _prepare(run: Run, plan: Plan) -> Prepared | Stopped:
     """Put a table on its branch, and let it follow the layout that the source file declares: metadata alone."""
-    prepared = prepare(run, plan)
+    try:
+        prepared = prepare(run, plan)
+    except IncompatibleSchemaError as error:
+        return stopped(plan.found, str(error))
     if not plan.keeps_whole:
         layouts.follow(prepared.current(), run.source.table_for(plan.found.object).layout, plan)
     return prepared

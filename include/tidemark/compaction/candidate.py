@@ -13,17 +13,21 @@ from tidemark.compaction import merging
 from tidemark.compaction.event_log import EventLog
 from tidemark.compaction.run import Run
 from tidemark.compaction.state import State
+from tidemark.errors import IncompatibleSchemaError
+from tidemark.events import TableId
 from tidemark.folding import actions, frames
-from tidemark.lake import pending_schema
+from tidemark.lake import names, pending_schema
 from tidemark.lake.branches import branch_from_main, greatest, head
 from tidemark.lake.properties import (
     KEPT_PROPERTIES,
     KEY_PROPERTY,
     NAMES_PROPERTY,
     OBJECT_PROPERTY,
+    PARTS_PROPERTY,
     RULES_PROPERTY,
     SHARDS_PROPERTY,
     SOURCE_PROPERTY,
+    STATE_OF_PROPERTY,
     STATE_PROPERTIES,
     WHOLE_PROPERTIES,
 )
@@ -120,11 +124,29 @@ class Prepared:
 
 
 def prepare(run: Run, plan: Plan) -> Prepared:
-    """Put the branches of a table and its state where ``main`` stands, with the columns of the plan; without Spark."""
+    """Put the branches of a table and its state where ``main`` stands, with the columns of the plan; without Spark.
+
+    Raises:
+        IncompatibleSchemaError: its state table is that of another table.
+    """
+    own = {**KEPT_PROPERTIES, STATE_OF_PROPERTY: str(plan.target)}
+    state = run.lake.ensure(plan.state, schemas.state_schema(plan), own, partition_by=["kind"])
+    _refuse_shared(run, plan, state)
     table = put_on_branch(run, plan)
-    state = run.lake.ensure(plan.state, schemas.state_schema(plan), KEPT_PROPERTIES, partition_by=["kind"])
     state = branch_from_main(schemas.widen_keys(state, plan), run.cut.branch)
     return Prepared(run=run, plan=plan, table=table, state=State.of(run, plan, state))
+
+
+def _refuse_shared(run: Run, plan: Plan, state: Table) -> None:
+    """Refuse a state table of another published table: each would take the other's deletes for its own."""
+    owner = state.properties.get(STATE_OF_PROPERTY)
+    if owner is None:  # an earlier version made it, for one of these
+        owner = next((str(each) for each in names.with_same_state(plan.target) if run.lake.find(each)), None)
+    if owner not in {None, str(plan.target)}:
+        raise IncompatibleSchemaError(
+            f"{plan.found.object} would be published as {plan.target} with the state table {plan.state}, which is that "
+            f"of {owner}; give one of the two another name with `target:`"
+        )
 
 
 def put_on_branch(run: Run, plan: Plan) -> Table:
@@ -133,6 +155,9 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
+    name = TableId(plan.found.database, plan.found.schema, plan.found.name)
+    if name.is_dotted and not plan.found.shards:
+        own[PARTS_PROPERTY] = json.dumps(name.parts)
     placed = eras.properties(plan)
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from tidemark import formats
-from tidemark.compaction import renamed
+from tidemark.compaction import dotted_names, renamed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
@@ -48,6 +48,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     withheld = _withheld(run, standing, lineages)
     by_table = _contents(run, standing, withheld)
     renamed.take_in(run, standing, lineages, by_table, withheld)
+    mixed = dotted_names.problems(run, by_table)
     shapes: dict[str, list[ShapeRow]] = defaultdict(list)
     first: dict[str, int] = {}
     for row in run.ledger.shapes():
@@ -71,6 +72,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             counted = run.ledger.contents(among("object", lineages.names_of(name)), at_most("batch", run.cut.batch))
             contents, problem = by_table[name], expired.left_of(counted, after, emptied)[1]
         problem = problem or _name_taken(run, name, known)
+        problem = next((mixed[own] for own in lineages.names_of(name) if own in mixed), problem)
         news = _News(
             name=name,
             table=tables[name],

@@ -207,7 +207,7 @@ class _Rehearsal(_Beside):
     """The lake with a copy of each table, made when it is first used; new files go to a folder of their own."""
 
     def __init__(self, lake: Lake, source: str) -> None:
-        super().__init__(lake, f"rehearsal__{source}")
+        super().__init__(lake, table_names.rehearsal(source))
         self._raw = lake.load(table_names.raw(source))
         self._folder = f"{self._raw.location()}/rehearsal"
         self._looked_at: set[Identifier] = set()

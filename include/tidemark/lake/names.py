@@ -12,6 +12,8 @@ _LEASE = "lease__"
 _FENCE = "writer_"
 _FEED = "__feed"
 _WHOLE = "__whole"
+_JOINT = "__"
+_REHEARSAL = "rehearsal__"
 
 
 class Identifier(NamedTuple):
@@ -72,7 +74,15 @@ def is_fence(ref: str) -> bool:
 
 def state(target: Identifier) -> Identifier:
     """Return the table that keeps the tombstones and the cell versions of a published table."""
-    return Identifier("state", f"{target.namespace}__{target.name}")
+    return Identifier("state", _JOINT.join(target))
+
+
+def with_same_state(target: Identifier) -> list[Identifier]:
+    """Return the other tables whose state would have the same name: of ``a.b__c`` it is ``a__b.c``."""
+    text = _JOINT.join(target)
+    joints = [at for at in range(1, len(text) - len(_JOINT)) if text.startswith(_JOINT, at)]
+    named = [Identifier(text[:at], text[at + len(_JOINT) :]) for at in joints]
+    return [each for each in named if each != target]
 
 
 def history(target: Identifier) -> Identifier:
@@ -92,7 +102,7 @@ def beside(target: Identifier) -> tuple[Identifier, Identifier]:
 
 def whole(target: Identifier) -> Identifier:
     """Return the table with the whole rows, or versions, that a published table is made of (``where``, ``derive``)."""
-    return Identifier("state", f"{target.namespace}__{target.name}{_WHOLE}")
+    return Identifier("state", f"{_JOINT.join(target)}{_WHOLE}")
 
 
 def whole_beside(target: Identifier) -> tuple[Identifier, Identifier]:
@@ -113,6 +123,16 @@ def is_feed(name: str) -> bool:
 def is_history(name: str) -> bool:
     """Return whether a table of this name holds versions of another table's rows."""
     return name.removesuffix(_WHOLE).endswith(_HISTORY)
+
+
+def rehearsal(source: str) -> str:
+    """Return the namespace of the copies on which a source rehearses a reprocess."""
+    return f"{_REHEARSAL}{source}"
+
+
+def is_rehearsal(namespace: str) -> bool:
+    """Return whether a namespace is for the copies of a rehearsal."""
+    return namespace.casefold().startswith(_REHEARSAL)
 
 
 def moved_together(target: Identifier) -> tuple[Identifier, Identifier]:

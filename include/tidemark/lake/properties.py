@@ -94,6 +94,12 @@ OBJECT_PROPERTY = "tidemark.object"
 
 SOURCE_PROPERTY = "tidemark.source"
 
+PARTS_PROPERTY = "tidemark.parts"
+"""JSON: the parts of the name at the source, where one holds a dot: then ``tidemark.object`` may name two tables."""
+
+STATE_OF_PROPERTY = "tidemark.state-of"
+"""Of a state table: the published table that it belongs to, as ``names.state`` does not tell all names apart."""
+
 RULES_PROPERTY = "tidemark.columns"
 """JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``); ``where`` and
 ``derive`` as the source file has them."""

@@ -99,15 +99,15 @@ class Decoder:
         except (pa.ArrowException, OverflowError, ValueError) as error:
             self._add_in_parts(raw, error)
             return
-        logs, groups = Logs(raw), {str(table): group for table, group in decoded.changes.items()}
+        logs, groups = Logs(raw), iter(decoded.changes.values())  # two tables may have one text
         unplaced: set[str] = set()
         for write, partition, rows in batches:
             write(partition, rows)
             self._track(partition, rows)
             if write == self._write and partition[1] == RowKind.CHANGE:
-                table = str(partition[2])
-                course = spans.course_of(rows, groups[table].events)
-                self._courses.follow(table, course, logs, groups[table].indexes)
+                table, group = str(partition[2]), next(groups)
+                course = spans.course_of(rows, group.events)
+                self._courses.follow(table, course, logs, group.indexes)
                 span = spans.of_rows(course)
                 self._tally.spans.setdefault(table, Span()).add(span)
                 if not is_placed(span.oldest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 
@@ -9,9 +10,10 @@ from pyiceberg.table import Table
 
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import TableId
-from tidemark.lake.names import Identifier
-from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.lake.names import Identifier, is_rehearsal, state
+from tidemark.lake.properties import OBJECT_PROPERTY, PARTS_PROPERTY, SOURCE_PROPERTY
 from tidemark.sources import model, routes
+from tidemark.sources.fields import RESERVED_NAMES
 from tidemark.tables.plan import Found
 from tidemark.values.declared_types import entry_for
 
@@ -26,6 +28,10 @@ def refuse_name(name: str, target: Identifier) -> None:
     Raises:
         IncompatibleSchemaError: the names in the messages cannot be names of a table in the catalog.
     """
+    if target.namespace.casefold() in RESERVED_NAMES or is_rehearsal(target.namespace):
+        raise IncompatibleSchemaError(
+            f"{name}: the namespace {target.namespace!r} is for Tidemark's own tables; name the table with `target:`"
+        )
     for part in target:
         if problem := name_problem(part):
             raise IncompatibleSchemaError(f"{name}: {part!r} {problem}; name the table with `target:`")
@@ -78,8 +84,8 @@ def targets_of(
 
 
 def _alike(target: Identifier) -> str:
-    """Return what two names have in common that some catalog or engine takes for one."""
-    return str(target).casefold()
+    """Return what two names have in common that some catalog or engine takes for one, or whose states are one table."""
+    return str(state(target)).casefold()
 
 
 def claim(source: model.Source, found: Found, table: Table | None, *, anew: bool) -> None:
@@ -93,6 +99,7 @@ def claim(source: model.Source, found: Found, table: Table | None, *, anew: bool
         return
     owner, name = table.properties.get(SOURCE_PROPERTY), table.properties.get(OBJECT_PROPERTY, "")
     if (owner, name) == (source.source, found.object):
+        _refuse_other_parts(found, table.properties.get(PARTS_PROPERTY))
         return
     if owner == source.source and _is_succeeded(name, found, found.objects):
         if anew:
@@ -102,6 +109,16 @@ def claim(source: model.Source, found: Found, table: Table | None, *, anew: bool
         f"{found.object} would be published as {found.target}, which holds {name} of source {owner}; tell them apart "
         "with `target:`"
     )
+
+
+def _refuse_other_parts(found: Found, recorded: str | None) -> None:
+    """Refuse a table of the same text as the published one, whose dots are at other places."""
+    new, old = TableId(found.database, found.schema, found.name).parts, json.loads(recorded or "[]")
+    if old != new and ".".join(old) == found.object:  # after a rename they are those of an earlier name
+        raise IncompatibleSchemaError(
+            f"{found.object} is the name of several tables at the source: {found.target} holds "
+            f"{', '.join(map(repr, old))}, and new events are of {', '.join(map(repr, new))}"
+        )
 
 
 def _is_succeeded(name: str, found: Found, objects: Collection[str]) -> bool:
