@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from support.running import assert_ledger_closes, run_all
+from tidemark.lake import purging
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, state
 from tidemark.lake.properties import STATE_OF_PROPERTY
@@ -54,6 +56,9 @@ FIRST = [
     canal(7, "shop", "a.b", "INSERT", 1),
     canal(8, "shop.x", "y", "INSERT", 1),
     canal(9, "fr", "orders", "INSERT", 1),
+    canal(20, "apart", "one", "INSERT", 1),
+    canal(21, "apart", "two", "INSERT", 2),
+    canal(22, "within", "orders", "INSERT", 1),
 ]
 SECOND = [
     *(canal(key, "de", "orders", "INSERT", key) for key in (1, 2, 3)),
@@ -63,10 +68,14 @@ SECOND = [
 
 
 @pytest.fixture(scope="module")
-def outcomes(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def outcomes(
+    spark: SparkSession, lake: Lake, home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
     """State and reason of each table in two runs."""
     folder = tmp_path_factory.mktemp("landing")
-    tables = {name: {"target": target, "key": ["id"]} for name, target in TARGETS.items()}
+    tables: dict[str, dict[str, Any]] = {name: {"target": target, "key": ["id"]} for name, target in TARGETS.items()}
+    places = {"apart.*": str(folder.with_name("apart")), "within.orders": str(home)}
+    tables |= {name: {"target": "meeting.{table}", "layout": {"location": place}} for name, place in places.items()}
     fields = {"source": SOURCE, "format": "canal_json", "landing": f"{folder}/*", "target": "{database}.{table}"}
     source = Source.model_validate({**fields, "tables": tables})
     found = []
@@ -129,3 +138,21 @@ def test_a_table_of_the_same_text_is_not_merged_into_a_published_one(
     assert stopped == "stopped"
     assert "several tables at the source" in reason
     assert published(lake, "meeting.xy") == [(1, "shop.x/y")]
+
+
+def test_tables_of_a_pattern_have_a_folder_each(outcomes: list[dict[str, Any]], lake: Lake) -> None:
+    """An erasure or maintenance of one removes what its folder has beside its own files."""
+    assert [outcomes[0][f"apart.{name}"] for name in ("one", "two")] == [("published", "")] * 2
+    one, two = (lake.load(Identifier("meeting", name)) for name in ("one", "two"))
+    assert one.location().endswith("/apart/meeting/one")
+    assert two.location().endswith("/apart/meeting/two")
+    purging.purge(one)
+    assert published(lake, "meeting.two") == [(2, "apart/two")]
+
+
+def test_a_folder_that_holds_other_tables_is_refused(outcomes: list[dict[str, Any]], lake: Lake) -> None:
+    """The folder of the whole lake holds raw."""
+    stopped, reason = outcomes[0]["within.orders"]
+    assert stopped == "stopped"
+    assert "shares a folder with raw.meeting" in reason
+    assert lake.find(Identifier("meeting", "orders")) is None

@@ -10,7 +10,7 @@ from pyiceberg.transforms import BucketTransform
 from support.plans import found, published, shape, source
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake.lake import Lake
-from tidemark.sources.layout import Layout
+from tidemark.sources.layout import Layout, overlap
 from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
 from tidemark.tables.planner import plan
@@ -94,3 +94,29 @@ def test_a_column_that_lays_a_table_out_does_not_go(lake: Lake) -> None:
     assert plan(source(entry), found(row, table=declared), declared).today == {"name": None}
     with pytest.raises(IncompatibleSchemaError, match=r"layout.partition\[0\]: no column 'name'"):
         plan(source({**entry, "layout": {"partition": ["name"]}}), found(row, table=declared), declared)
+
+
+def test_tables_of_a_pattern_have_folders_of_their_own() -> None:
+    """Maintenance removes files of a folder that its table does not know."""
+    layout = Layout(location="s3://lake/shop/")
+    assert layout.place("shop.orders", ("erp", "orders")) == "s3://lake/shop/"
+    assert layout.place("shop.*", ("erp", "orders")) == "s3://lake/shop/erp/orders"
+    assert layout.place(r"shop_(\d+).orders", ("erp", "orders_1")) == "s3://lake/shop/erp/orders_1"
+    assert Layout().place("shop.*", ("erp", "orders")) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ("s3://lake/shop", "s3://lake/shop/", True),
+        ("s3://lake/shop", "s3a://lake/shop/orders", True),
+        ("s3://lake/shop/orders", "s3://lake", True),
+        ("file:///data/lake", "/data/lake/erp", True),
+        ("s3://lake/shop", "s3://lake/shops", False),
+        ("s3://lake/a", "s3://other/a", False),
+    ],
+)
+def test_folders_overlap_where_one_lies_in_the_other(first: str, second: str, *, shared: bool) -> None:
+    """Either way round, and whatever the scheme."""
+    assert overlap(first, second) is shared
+    assert overlap(second, first) is shared

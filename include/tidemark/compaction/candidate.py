@@ -32,10 +32,13 @@ from tidemark.lake.properties import (
     WHOLE_PROPERTIES,
 )
 from tidemark.ledger.rows import Snapshots
+from tidemark.sources.layout import overlap
+from tidemark.sources.routes import entry_of
 from tidemark.tables import eras, schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import POSITION
 from tidemark.text import quoted
+from tidemark.values.declared_types import entry_name_for
 from tidemark.values.types import spark_type
 
 
@@ -163,8 +166,7 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
         own[RULES_PROPERTY] = plan.column_rules
     if plan.found.shards:
         own[SHARDS_PROPERTY] = json.dumps({shard.object: dict(shard.added) for shard in plan.found.shards})
-    layout = run.source.table_for(plan.found.object).layout
-    where = layout.location if layout and not plan.keeps_whole else None
+    where = None if plan.keeps_whole else _place(run, plan)
     kept = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
     table = lake.ensure(plan.rows, schemas.table_schema(plan), {**kept, **key, **own, **placed}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
@@ -178,6 +180,27 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
         table = _with(table, placed)  # of a table that no cut has published; later ones come with a rebuild
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, {**key, **placed})
     return branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
+
+
+def _place(run: Run, plan: Plan) -> str | None:
+    """Return where the source file wants the files of a table; None where it does not say, or the table is there.
+
+    Raises:
+        IncompatibleSchemaError: other tables have files there: maintenance of one would remove those of the other.
+    """
+    tables, name = run.source.tables, entry_of(plan.found.object)
+    entry = entry_name_for(tables, name) or name
+    layout = run.source.table_for(plan.found.object).layout
+    where = layout.place(entry, plan.target) if layout else None
+    if where is None or run.lake.find(plan.target):
+        return None
+    for other in (names.raw(run.source.source), *run.ledger.targets().values()):
+        table = run.lake.find(other)
+        if table is not None and overlap(table.location(), where):
+            raise IncompatibleSchemaError(
+                f"{plan.found.object}: layout.location {where} shares a folder with {other}, {table.location()}"
+            )
+    return where
 
 
 def _with(table: Table, properties: dict[str, str]) -> Table:

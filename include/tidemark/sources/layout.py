@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 
 from tidemark.sources.fields import wrong
 from tidemark.text import suggestion
+from tidemark.values.declared_types import is_pattern
 
 TRANSFORMS = ("bucket", "day", "hour", "month", "truncate", "year")
 """Functions of a column by which a table is partitioned or sorted; a column alone stands for itself."""
@@ -20,6 +22,8 @@ _CALL = re.compile(r"(?P<name>\w+)\((?:(?P<number>[^,()]*),)?(?P<column>[^()]*)\
 _VERSION = 2
 
 _ORDER = re.compile(r"(?P<what>.*?)(?P<down> +desc| +asc)?(?P<nulls> +nulls +(?:first|last))?", re.DOTALL)
+
+_SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*:)?/+", re.IGNORECASE)
 
 _OWN = ("tidemark.", "format-version")
 
@@ -124,6 +128,12 @@ def _as_written(read: Any) -> AfterValidator:  # noqa: ANN401  a function of the
     return AfterValidator(check)
 
 
+def overlap(first: str, second: str) -> bool:
+    """Return whether one of two folders is, or lies in, the other. Of an address, the scheme does not count."""
+    folders = sorted(f"{_SCHEME.sub('/', place).rstrip('/')}/" for place in (first, second))
+    return folders[1].startswith(folders[0])
+
+
 class Layout(BaseModel):
     """How the files of a table are laid out. What is left out is the owner's, or Iceberg's, own choice."""
 
@@ -138,9 +148,21 @@ class Layout(BaseModel):
     )
     """Properties of the Iceberg table."""
     location: str | None = None
-    """Where the files of a new table are; a table that is there stays where it is."""
+    """Folder of the files of a new table; a table that is there stays where it is. In an entry for several tables, it
+    holds a folder for each of them, which is named by namespace and table."""
     format_version: Annotated[StrictInt, AfterValidator(_version)] = 2
     """Version of Iceberg's table format."""
+
+    def place(self, entry: str, target: Sequence[str]) -> str | None:
+        """Return where the files of a new table are to be: below ``location``, if the entry may match several tables.
+
+        Args:
+            entry: name of the entry in the source file.
+            target: namespace and name of the published table.
+        """
+        if self.location is None or not is_pattern(entry):
+            return self.location
+        return "/".join((self.location.rstrip("/"), *target))
 
     def partitions(self) -> list[Transformed]:
         """Return ``partition``, read."""

@@ -272,6 +272,7 @@ class Source(BaseModel):
             for name, found in places.items()
             for each in found
         ]
+        errors += table_routes.place_problems(self.tables)
         if errors:
             raise ValidationError.from_exception_data("Source", errors)
         return self

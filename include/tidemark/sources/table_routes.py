@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pydantic_core import InitErrorDetails
 
 from tidemark.sources import routes
 from tidemark.sources.fields import error_at
+from tidemark.sources.layout import overlap
 from tidemark.values.declared_types import is_expression
 
 if TYPE_CHECKING:
@@ -52,3 +53,15 @@ def _problems_of_column(column: str, entry: Table) -> Iterator[str]:
         yield f"'{column}' is the new name of another column in `rename`: choose another."
     if column in {*entry.exclude, *entry.mask, *entry.encodings}:
         yield f"'{column}' is added here, so `exclude`, `mask` and `encodings` cannot name it."
+
+
+def place_problems(tables: Mapping[str, Table]) -> Iterator[InitErrorDetails]:
+    """Yield an error for each ``layout.location`` that shares a folder with that of an earlier entry.
+
+    Maintenance removes all files of a folder that its table does not know: those of the other one too.
+    """
+    places = [(name, table.layout.location) for name, table in tables.items() if table.layout and table.layout.location]
+    for number, (name, place) in enumerate(places):
+        for other, earlier in [each for each in places[:number] if overlap(place, each[1])][:1]:
+            text = f"it shares a folder with that of {other}, {earlier}. Each entry needs a folder of its own."
+            yield error_at(("tables", name, "layout", "location"), text)
