@@ -40,7 +40,9 @@ def format_names(incomplete: str) -> list[str]:
 
 SourceName = Annotated[
     str,
-    typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).", autocompletion=source_names),
+    typer.Argument(
+        metavar="SOURCE", help="Name of a source: a file in the folder of source files.", autocompletion=source_names
+    ),
 ]
 
 FormatName = Annotated[
