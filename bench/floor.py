@@ -32,7 +32,10 @@ def typed(session: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 
 def verify(session: SparkSession, folder: Path) -> None:
-    """A floor that fails to read values would be slower than one that reads them: Spark throws for each."""
+    """Check that all values were read.
+
+    A floor that fails to read values would be slower than one that reads them: Spark throws for each.
+    """
     found = session.read.parquet(str(folder))
     always = [name for name in found.columns if name != "remark"]  # null in most rows
     if lost := found.where(F.greatest(*(F.col(name).isNull() for name in always))).count():

@@ -163,7 +163,7 @@ class Generator:
 
 
 def _images(keys: Numbers, numbers: Numbers) -> pa.Array:
-    """The JSON image of each row; ``numbers`` give its version."""
+    """Return the JSON image of each row; ``numbers`` give its version."""
     day, second = np.datetime64("2020-01-01", "D"), np.datetime64("2025-01-01T00:00:00.000001", "us")
     cents = _text(numbers % 100)
     parts: list[tuple[str, pa.Array]] = [

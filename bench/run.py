@@ -112,7 +112,11 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run(home: Path, arguments: argparse.Namespace) -> tuple[Costs, list[Costs], int]:
-    """Load the table, then measure batch by batch; the costs of the load and of each, and the bytes of a message."""
+    """Load the table, then measure batch by batch.
+
+    Returns:
+        The costs of the load, the costs of each batch, and the bytes of a message.
+    """
     sources = [_source(NAME, home / "landing")]
     if arguments.layout:
         sources.append(_source(PARTITIONED, home / "landing", layout={"partition": arguments.layout}))
@@ -234,7 +238,7 @@ def _read(home: Path, names: list[str]) -> dict[str, Read]:
 
 
 def _verify(sources: list[dict[str, Any]], tables: list[str], written: Written) -> None:
-    """A figure counts only if the published tables are right."""
+    """Check that the published tables are right: a figure counts only then."""
     lake = Lake.open()
     for source in (each["source"] for each in sources):
         queries = [f'SELECT count(*) AS n, sum(reference) AS r FROM {source}."{name}"' for name in tables]  # noqa: S608

@@ -31,14 +31,14 @@ class Captured:
     """The rows that it had when the tool started."""
 
     def of(self, tables: Sequence[str]) -> Captured:
-        """What concerns these tables."""
+        """Return what concerns these tables."""
         return Captured(
             {name: list(of_tables(records, tables)) for name, records in self.records.items()},
             *({name: truth for name, truth in each.items() if name in tables} for each in (self.truths, self.loaded)),
         )
 
     def changed(self, truth: Truth, published: Sequence[Mapping[str, Any]]) -> Truth:
-        """A table without the rows that neither changed nor were published: a tool that loads nothing sends none."""
+        """Return a table without rows that neither changed nor were published: a tool that loads nothing sends none."""
         if truth.name not in self.loaded or not truth.key:
             return truth
         before = self.loaded[truth.name]
@@ -58,7 +58,7 @@ class Captured:
 
     @classmethod
     def read(cls, folder: Path, settings: Sequence[Setting]) -> Captured:
-        """What an earlier call of the lab wrote there, of these settings."""
+        """Return what an earlier call of the lab wrote there, of these settings."""
         texts = {each.name: (folder / f"{each.name}.jsonl").read_text(encoding="utf-8") for each in settings}
         tables = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("truths", "loaded"))
         return cls(

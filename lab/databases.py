@@ -31,7 +31,7 @@ class Database:
     password: str
 
     def connect(self) -> Any:
-        """A connection in which each statement commits itself, until a BEGIN."""
+        """Return a connection in which each statement commits itself, until a BEGIN."""
         if self.kind == "postgresql":
             return psycopg.connect(
                 host=LOOPBACK, port=self.port, user=USER, password=self.password, dbname="lab", autocommit=True
@@ -68,7 +68,7 @@ def _drop_slots(cursor: Any) -> bool:
 
 @contextmanager
 def running(kind: str, folder: Path, settings: Mapping[str, str]) -> Iterator[Database]:
-    """A database of this kind that runs meanwhile, with these settings of its server."""
+    """Run a database of this kind within the context, with these settings of its server."""
     start = {"postgresql": _postgresql, "mysql": _mysql, "mariadb": _mariadb}[kind]
     folder.mkdir(parents=True)
     with start(folder, settings) as database:

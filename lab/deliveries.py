@@ -16,7 +16,7 @@ def _in_order(records: Sequence[Record], _chance: random.Random) -> Dumps:
 
 
 def _shuffled(records: Sequence[Record], chance: random.Random) -> Dumps:
-    """In any order, a tenth of the records twice, cut into three runs at random."""
+    """Return the records in any order, a tenth of them twice, cut into three runs at random."""
     again = chance.sample(list(records), len(records) // 10)
     mixed = [*records, *again]
     chance.shuffle(mixed)
@@ -25,7 +25,7 @@ def _shuffled(records: Sequence[Record], chance: random.Random) -> Dumps:
 
 
 def _cut(records: Sequence[Record], chance: random.Random) -> Dumps:
-    """In order, cut into three runs at random."""
+    """Return the records in order, cut into three runs at random."""
     first, second = sorted(chance.sample(range(len(records)), 2))
     return [list(records[:first]), list(records[first:second]), list(records[second:])]
 

@@ -26,7 +26,7 @@ _OF_MYSQL: Final = ("bin/mysqld", "lib/private/", "share/")
 
 @cache
 def jars(part: str) -> Path:
-    """The folder of all files of a part, complete and verified."""
+    """Return the folder of all files of a part, complete and verified."""
     target, lock = _folder(part), _lock(part)
     wanted = dict(reversed(line.split(maxsplit=1)) for line in lock.read_text(encoding="utf-8").splitlines())
     if not all((target / name).is_file() for name in wanted):
@@ -38,7 +38,7 @@ def jars(part: str) -> Path:
 
 
 def mysql_folder() -> Path:
-    """The base folder of MySQL, unpacked."""
+    """Return the base folder of MySQL, unpacked."""
     target = jars("mysql") / "unpacked"
     if not (target / "bin" / "mysqld").is_file():
         shutil.rmtree(target, ignore_errors=True)
@@ -55,7 +55,7 @@ def mysql_folder() -> Path:
 
 @cache
 def java(part: str, program: str) -> list[str]:
-    """The command that runs a program of this folder with the jars of a part; what follows are its arguments."""
+    """Return the command that runs a program of this folder with the jars of a part; what follows are its arguments."""
     target, path = jars(part) / "classes", f"{jars(part)}/*"
     compiler = shutil.which("javac")
     if compiler is None:

@@ -29,12 +29,12 @@ class Round:
 
 
 def _setting(name: str, options: Mapping[str, Any] | None = None, /, **settings: str) -> Setting:
-    """A setting whose names are written with underscores for dots."""
+    """Return a setting whose names are written with underscores for dots."""
     return Setting(name, {key.replace("_", "."): value for key, value in settings.items()}, options or {})
 
 
 def _values(name: str, encodings: Mapping[str, str] | None = None, /, **settings: str) -> Setting:
-    """A setting that is only about how values are written."""
+    """Return a setting that is only about how values are written."""
     return replace(_setting(name, **settings), of_values=True, encodings=encodings or {})
 
 
@@ -44,7 +44,7 @@ _PLACE_IN_BINLOG: Final = "source.file,source.pos,source.row"
 
 
 def _unwrapped(name: str, deletes: str, place: str) -> Setting:
-    """A setting that flattens rows: deletes are handled so (``delete.tombstone.handling.mode``)."""
+    """Return a setting that flattens rows: deletes are handled so (``delete.tombstone.handling.mode``)."""
     transform, added = "transforms_unwrap_", _ADDED + place
     return _setting(name, {"add_fields": added}, transforms="unwrap", **{
         transform + "type": "io.debezium.transforms.ExtractNewRecordState",
@@ -54,7 +54,7 @@ def _unwrapped(name: str, deletes: str, place: str) -> Setting:
 
 
 def _of_one_table(deletes: str, table: str, place: str) -> Setting:
-    """A setting whose deletes are tombstones alone. No tombstone names its table, so it captures one table."""
+    """Return a setting whose deletes are tombstones alone. No tombstone names its table, so it captures one table."""
     flat, (_, name) = _unwrapped(f"unwrap-{deletes}", deletes, place), table.rsplit(".", 1)
     return replace(
         flat,
@@ -68,7 +68,7 @@ _TRANSACTIONS: Final = _setting("transactions", provide_transaction_metadata="tr
 
 
 def _snapshot(mode: str, brings: Literal["all", "changes", "loaded"] = "all") -> Setting:
-    """A setting that says when the connector loads the tables."""
+    """Return a setting that says when the connector loads the tables."""
     return replace(_setting(mode.replace("_", "-"), snapshot_mode=mode), brings=brings)
 
 

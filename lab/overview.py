@@ -20,7 +20,7 @@ Found = dict[tuple[str, str, str], dict[str, str]]
 
 
 def found(lines: Iterable[str]) -> Found:
-    """The state of each table, as the lines of the lab's output say."""
+    """Return the state of each table, as the lines of the lab's output say."""
     states: Found = {}
     for line in lines:
         if line.count("\t") == 4 and not line.startswith(" "):  # below are the reasons

@@ -61,7 +61,7 @@ class Record:
     value: str | None
 
     def line(self) -> str:
-        """The record as a line of a dump."""
+        """Return the record as a line of a dump."""
         return json.dumps(self.__dict__, ensure_ascii=False)
 
 
@@ -126,7 +126,10 @@ class Tool(ABC):
             waiting = {name: file for name, file in waiting.items() if not self._has_come(name, mark)}
 
     def _has_come(self, name: str, mark: str) -> bool:
-        """Whether a change has this mark, as no initial load reads the table of marks; or whether all is loaded."""
+        """Return whether a change has this mark, or of a setting that only loads, whether all is loaded.
+
+        No initial load reads the table of marks.
+        """
         if name in self._load_only:
             return any(_END_OF_LOAD in line for line in _lines(self._files[name]))
         return any(MARKS in line and mark in line for line in _lines(self._files[name]))
@@ -147,7 +150,7 @@ class Tool(ABC):
             time.sleep(5)
 
     def records(self, name: str) -> list[Record]:
-        """What was sent in a setting, as Kafka would hold it: by the hash of the key in partitions."""
+        """Return what was sent in a setting, as Kafka would hold it: by the hash of the key in partitions."""
         offsets: Counter[tuple[str, int]] = Counter()
         return [_record(json.loads(line), offsets) for line in _lines(self._files[name])]
 
@@ -157,7 +160,7 @@ def _changes(file: Path) -> Iterator[str]:
 
 
 def _lines(file: Path) -> Iterator[str]:
-    """The whole lines that a tool wrote. One that was killed may have left half a line, and went on behind it."""
+    """Yield the whole lines that a tool wrote. One that was killed may have left half a line, and gone on behind it."""
     written = Path(f"{file}.jsonl")
     if written.exists():
         for line in written.read_text(encoding="utf-8").split("\n"):

@@ -59,7 +59,7 @@ class Outcome:
         return bool((self.found and not self.why) or self.alarms)
 
     def lines(self) -> str:
-        """What is printed of it."""
+        """Return what is printed of it."""
         state = "equal" if not self.found else "known" if self.why else "DIFFERS"
         details = [] if not self.found or self.why else self.details
         more = [self.why or self.found] if self.found else []
@@ -154,14 +154,14 @@ def _named(each: Combination) -> tuple[Round, Setting]:
 
 
 def _contradictions(texts: Iterable[str], known: Iterable[Reason]) -> list[str]:
-    """The contradictions that Tidemark reported and no reason explains: in order, a sound stream has none."""
+    """Return the contradictions that Tidemark reported and no reason explains: in order, a sound stream has none."""
     explained = {IN_WORDS[kind] for one in known for kind in one.contradictions}
     kinds = [words for words in IN_WORDS.values() if words not in explained]
     return [text for text in dict.fromkeys(texts) if any(words in text for words in kinds) and "The first is" in text]
 
 
 def _published(lake: Lake, source: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all published tables of a source, by the name of the table in the database."""
+    """Return the rows of all published tables of a source, by the name of the table in the database."""
     found = {}
     for name in lake.tables(source):
         table = lake.load(Identifier(source, name))

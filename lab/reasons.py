@@ -37,6 +37,6 @@ def reasons(round_: str, setting: str, table: str) -> Iterator[Reason]:
 
 @cache
 def known() -> list[Reason]:
-    """All reasons of the file."""
+    """Return all reasons of the file."""
     written = YAML(typ="safe").load(Path(__file__).with_suffix(".yaml"))
     return [Reason.model_validate(each) for each in written]

@@ -54,7 +54,10 @@ def of_tables(records: Sequence[Record], tables: Sequence[str]) -> Iterator[Reco
 
 
 def _is_of(record: Record, payload: Mapping[str, Any], tables: Sequence[str], topics: Collection[str]) -> bool:
-    """Whether a record is of these tables, or of no table and no transaction. Some statements name several tables."""
+    """Return whether a record is of these tables, or of no table and no transaction.
+
+    Some statements name several tables.
+    """
     if not payload:  # a tombstone, with a schema or without, names its table in the topic alone
         return _topic(record.topic.rsplit(".", 1)[-1]) in topics
     if named := _table(payload):
@@ -63,12 +66,12 @@ def _is_of(record: Record, payload: Mapping[str, Any], tables: Sequence[str], to
 
 
 def _topic(name: str) -> str:
-    """What the name of a topic makes of the name of a table."""
+    """Return what the name of a topic makes of the name of a table."""
     return re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
 
 
 def _transaction(payload: Mapping[str, Any]) -> str | None:
-    """The transaction of a row, a message or a marker, if it names one.
+    """Return the transaction of a row, a message or a marker, if it names one.
 
     Ids of PostgreSQL have the place of the single message behind them: ``txId:lsn``.
     """
@@ -84,6 +87,6 @@ def _payload(record: Record) -> dict[str, Any]:
 
 
 def _table(payload: Mapping[str, Any]) -> str | None:
-    """The table of a row or a statement: of Debezium, flattened, or of Canal."""
+    """Return the table of a row or a statement: of Debezium, flattened, or of Canal."""
     table: str | None = (payload.get("source") or payload).get("table") or payload.get("__table")
     return table

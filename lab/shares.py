@@ -10,7 +10,7 @@ from workloads import workload
 
 
 def share(round_: Round, setting: Setting, delivery: int, parts: int, tables: Iterable[str]) -> list[str]:
-    """The tables of one delivery of a setting, if each publishes one of so many parts.
+    """Return the tables of one delivery of a setting, if each publishes one of so many parts.
 
     Tables that belong together are in one part: earlier names of a table, and tables that a transaction changes. In
     three parts, the three deliveries of a setting publish each table once. The next setting takes other parts. Where
@@ -30,7 +30,7 @@ def share(round_: Round, setting: Setting, delivery: int, parts: int, tables: It
 
 
 def _captured(round_: Round, setting: Setting, tables: Iterable[str]) -> list[str]:
-    """The tables that a setting captures."""
+    """Return the tables that a setting captures."""
     if only := setting.options.get("table"):
         return [only.rsplit(".", 1)[-1]]
     return [name for name in tables if not setting.of_values or name in workload(round_.database).of_values]

@@ -10,12 +10,12 @@ from workloads import workload
 
 
 def of_file(each: Round, setting: Setting) -> dict[str, Any]:
-    """What the source file says because of the tool and its setting."""
+    """Return what the source file says because of the tool and its setting."""
     return {"format": each.tool.format, "options": dict(setting.options), "tables": _said(each, setting)}
 
 
 def _said(each: Round, setting: Setting) -> dict[str, Any]:
-    """What the source file says of tables: because of the database, and because of the setting."""
+    """Return what the source file says of tables: because of the database, and because of the setting."""
     work, where = workload(each.database), "lab.public." if each.database == "postgresql" else "lab."
     said: dict[str, Any] = {name: dict(table) for name, table in work.said.items()}
     for kind, encoding in setting.encodings.items():

@@ -65,7 +65,7 @@ WHERE table_schema = 'lab' AND table_name = %s ORDER BY ordinal_position"""
 
 
 def truths(database: Database) -> dict[str, Truth]:
-    """All tables of a database by name, but those of the lab itself."""
+    """Return all tables of a database by name, but those of the lab itself."""
     read = _of_postgresql if database.kind == "postgresql" else _of_mysql
     with database.connect() as connection, connection.cursor() as cursor:
         return {truth.name: truth for truth in read(cursor)}

@@ -34,7 +34,7 @@ class Workload:
 
 
 def workload(database: str) -> Workload:
-    """The workload of a kind of database."""
+    """Return the workload of a kind of database."""
     if database == "postgresql":
         return Workload(
             *_sections("postgresql"),

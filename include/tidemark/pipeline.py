@@ -28,7 +28,7 @@ from tidemark.stages import REHEARSED, StageReport
 from tidemark.text import first_line
 
 STORE_ERRORS = (*ENGINE_ERRORS, SQLAlchemyError, CommitFailedException, RESTError, OSError)
-"""Errors of the store and the engine; ``as_told`` says what to do about each."""
+"""Errors of the store and the engine; ``as_tidemark_error`` says what to do about each."""
 
 HOLDING = frozenset({"check", "publish", "quality"})
 """Stages that fail a scheduled run if they have problems. Problems of earlier stages do not fail it there, so that the
@@ -66,7 +66,7 @@ def run_stage(
     Raises:
         ConfigurationError: the stage has no such option.
         SourceBusyError: another writer is not done in time.
-        TidemarkError: as the stage. Errors of store and engine become what ``as_told`` says.
+        TidemarkError: as the stage. Errors of store and engine become what ``as_tidemark_error`` says.
     """
     module: Any = importlib.import_module(f"tidemark.stages.{stage}")
     known = inspect.signature(module.run).parameters
@@ -206,14 +206,14 @@ def _store_errors(stage: str, source: Source) -> Iterator[None]:
     except TidemarkError:
         raise
     except STORE_ERRORS as error:
-        raise as_told(error, f"{stage} of {source.source} failed") from error
+        raise as_tidemark_error(error, f"{stage} of {source.source} failed") from error
 
 
 _NEVER_MENDED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 """Errors of a file system that come again until a person changes something."""
 
 
-def as_told(error: Exception, what: str) -> TidemarkError:
+def as_tidemark_error(error: Exception, what: str) -> TidemarkError:
     """Return an error of the store or the engine as what the caller should do about it.
 
     Args:

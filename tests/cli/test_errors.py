@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError, RetriableLakeError
-from tidemark.pipeline import as_told
+from tidemark.pipeline import as_tidemark_error
 from tidemark.spark import session
 from tidemark.spark.java import require_java
 
@@ -122,6 +122,6 @@ def test_without_java_nothing_is_tried_again(sources: Path, tmp_path: Path, monk
 )
 def test_only_what_may_go_over_is_retriable(error: Exception, kind: type[Exception]) -> None:
     """Airflow tries status 3 again, and status 2 never."""
-    translated = as_told(error, "land of erp failed")
+    translated = as_tidemark_error(error, "land of erp failed")
     assert type(translated) is kind
     assert str(translated).startswith("land of erp failed")

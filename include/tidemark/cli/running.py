@@ -40,7 +40,9 @@ def format_names(incomplete: str) -> list[str]:
 
 SourceName = Annotated[
     str,
-    typer.Argument(metavar="SOURCE", help="Name of a source (a file in include/sources).", autocompletion=source_names),
+    typer.Argument(
+        metavar="SOURCE", help="Name of a source: a file in the folder of source files.", autocompletion=source_names
+    ),
 ]
 
 FormatName = Annotated[
@@ -77,10 +79,10 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
-            from tidemark.pipeline import STORE_ERRORS, as_told
+            from tidemark.pipeline import STORE_ERRORS, as_tidemark_error
 
             if isinstance(error, STORE_ERRORS):
-                failure = as_told(error, "the command failed")
+                failure = as_tidemark_error(error, "the command failed")
                 tell(f"{type(failure).__name__}: {failure}")
                 raise typer.Exit(failure.exit_status) from error
             traceback.print_exception(error)

@@ -86,7 +86,7 @@ def settled(events: DataFrame, table: str) -> DataFrame:
     found = checkpointed(bag_copies.settled(events))
     if guesses := found.where(IS_GUESS).count():
         hint = "set provide.transaction.metadata in the connector, which numbers them, or give the table a key"
-        log.warning("taken_for_sent_again", object=table, events=guesses, told_by="equal contents alone", hint=hint)
+        log.warning("taken_for_sent_again", object=table, events=guesses, known_by="equal contents alone", hint=hint)
     return found
 
 

@@ -70,14 +70,14 @@ def images_of(folded: DataFrame, apart: Sequence[str] = ()) -> pa.Table:
 
 
 def differ(
-    prepared: Prepared, plan: Plan, told_by: Callable[[], pa.Table], totals: Mapping[str, Any], start: int
+    prepared: Prepared, plan: Plan, collect: Callable[[], pa.Table], totals: Mapping[str, Any], start: int
 ) -> bool:
     """Return whether a before image may not be the row before.
 
     Args:
         prepared: the table.
         plan: that its events were read by.
-        told_by: returns ``images_of`` its fold.
+        collect: returns ``images_of`` its fold.
         totals: ``folding.keyed.totals`` of it.
         start: the snapshot that the rows were merged into.
     """
@@ -86,7 +86,7 @@ def differ(
         return True
     if not sampled:
         return False
-    rows = told_by()
+    rows = collect()
     if not are_of_deletes(plan, totals):
         rows = rows.filter(pc.invert(rows.column("deletes")))
     rows = rows.filter(pa.array(_rise(plan, rows, prepared)))

@@ -58,7 +58,7 @@ def followed(run: Run, found: Found, events: Callable[[], DataFrame], known: Tab
     if declared is not None and (not declared or not _is_contradicted(run, found, declared)):
         return found
     if known is not None:
-        _ask_for_rebuild(run, found, events, known, declared)
+        _require_same_key(run, found, events, known, declared)
         return found
     if len({frozenset(key) for key in found.keys}) + found.unkeyed < 2:
         return found
@@ -105,13 +105,13 @@ def _is_contradicted(run: Run, found: Found, declared: Sequence[str]) -> bool:
     return set(declared) in [set(key) for key in named]
 
 
-def _ask_for_rebuild(
+def _require_same_key(
     run: Run, found: Found, events: Callable[[], DataFrame], known: Table, declared: Sequence[str] | None
 ) -> None:
-    """Ask for a rebuild where new events are of a time with another key.
+    """Check that no new event is of a time with another key.
 
     Raises:
-        RebuildNeededError: they are.
+        RebuildNeededError: one is.
     """
     key = key_of(known)
     others = [list(each) for each in found.keys if each and declared is not None and set(each) != set(declared)]

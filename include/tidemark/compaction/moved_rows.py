@@ -62,7 +62,7 @@ def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     rounds = []
     for depth in range(_MOST_MOVES):
         events = moved_rows.events_of(every, wanted, plan, truncates)
-        values = checkpointed(_told(events, plan).withColumn("depth", F.lit(depth)))
+        values = checkpointed(_looked_up_values(events, plan).withColumn("depth", F.lit(depth)))
         rounds.append(values)
         missing = wanted.join(values.where(~moved_rows.is_complete(plan)).select("lookup", "begun"), "lookup")
         wanted = checkpointed(moved_rows.behind(missing, pairs, plan))
@@ -133,7 +133,7 @@ def _are_all_newer(log: EventLog, truncated: str | None) -> bool:
     return newest.keys() == batches and oldest is not None and oldest > last and is_newer
 
 
-def _told(events: DataFrame, plan: Plan) -> DataFrame:
+def _looked_up_values(events: DataFrame, plan: Plan) -> DataFrame:
     """Fold the events of each look-up, and return the values that they lead to."""
     folded = keyed.fold(events, plan, apart=["lookup", "begun"])
     return folded.select("lookup", "begun", *(F.col(field(n)).alias(f"f{n}") for n in frames.value_numbers(plan)))

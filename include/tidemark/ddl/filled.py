@@ -93,7 +93,7 @@ def _boolean(value: Constant, declared: Declaration) -> Fill:
 
 
 def _bits(value: Constant, declared: Declaration) -> Fill:
-    """Bits are a number to those formats that write one, and bytes to the others."""
+    """Return the default of a BIT: a number for formats that write one, and bytes for the others."""
     if declared.dialect != "mysql":
         return _bit_string(value, declared)
     number = int.from_bytes(value.encode(), "big") if isinstance(value, str) else int(number_of(value))

@@ -18,7 +18,7 @@ _APART = timedelta(days=1)
 """Most time between the last event of one table and the first one of the other."""
 
 
-class _Told(msgspec.Struct):
+class _Seen(msgspec.Struct):
     """The events of one table."""
 
     first: datetime
@@ -60,7 +60,7 @@ def rename_signs(
         known: tables that statements are known to have renamed.
     """
     loaded = {row.object for row in contents if row.operation == Operation.SNAPSHOT}
-    tables = {name: each for name, each in _told(spans, shapes, loaded).items() if name not in known}
+    tables = {name: each for name, each in _shapes_and_ends(spans, shapes, loaded).items() if name not in known}
     found = []
     for new, begun in tables.items():
         if begun.loaded:
@@ -77,16 +77,17 @@ def rename_signs(
     return sorted(found)
 
 
-def _told(spans: Iterable[SpanRow], shapes: Iterable[ShapeRow], loaded: Container[str]) -> dict[str, _Told]:
+def _shapes_and_ends(spans: Iterable[SpanRow], shapes: Iterable[ShapeRow], loaded: Container[str]) -> dict[str, _Seen]:
     columns: dict[str, list[frozenset[str]]] = defaultdict(list)
     for row in sorted(shapes, key=lambda row: row.batch):
         columns[row.object].append(frozenset(column.name for column in row.parsed().columns))
-    found: dict[str, _Told] = {}
+    found: dict[str, _Seen] = {}
     for span in spans:
         if span.first is None or span.last is None:
             continue
         each = found.setdefault(
-            span.object, _Told(span.first, span.last, columns[span.object], span.object in loaded or span.unplaced > 0)
+            span.object,
+            _Seen(span.first, span.last, columns[span.object], span.object in loaded or span.unplaced > 0),
         )
         each.first, each.last = min(each.first, span.first), max(each.last, span.last)
     return {name: each for name, each in found.items() if each.columns}

@@ -210,7 +210,7 @@ class StatementReader(Words):
         if self.word() in {"USER", "INDEX"}:
             return
         if not (self.takes("TABLE") or self.takes("TABLES")) and self.dialect != "oracle":
-            raise UnreadableError("a RENAME of what cannot be told")
+            raise UnreadableError("a RENAME without TABLE")
         more = True
         while more:
             self.exists()

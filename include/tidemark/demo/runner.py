@@ -190,7 +190,7 @@ def _run_days(airflow: AirflowService, names: Sequence[str], landing: Path, boar
 
 
 def _is_backfilled(runs: Mapping[str, str]) -> bool:
-    """Whether the runs of a backfill are there, and all succeeded; a demo of an earlier version left one more."""
+    """Return whether all runs of a backfill are there and succeeded; a demo of an earlier version left one more."""
     states = [state for run, state in runs.items() if run.startswith(_BACKFILL)]
     return len(states) >= len(BACKFILLED) and set(states) == {"success"}
 

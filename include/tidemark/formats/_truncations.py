@@ -75,7 +75,7 @@ def truncation_in(statement: str, dialect: str, *, executable: bool = False) -> 
         reader.takes(_STAR)
     rest = reader.text[reader.at :]
     if () in tables or not _REST.match(rest):
-        raise MalformedMessageError(f"a TRUNCATE of what cannot be told: {statement[:200]!r}")
+        raise MalformedMessageError(f"a TRUNCATE whose tables are not certain: {statement[:200]!r}")
     return Truncation(tuple(tables), rest)
 
 

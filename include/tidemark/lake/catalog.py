@@ -26,7 +26,7 @@ def catalog_name() -> str:
     return os.environ.get("TIDEMARK_CATALOG") or "tidemark"
 
 
-def home_told() -> str:
+def home_described() -> str:
     """Return where the home is, and what says so."""
     given = os.environ.get("TIDEMARK_HOME")
     why = f"TIDEMARK_HOME is {given}" if given else "TIDEMARK_HOME is not set, so it is `.tidemark` where you are"
@@ -43,7 +43,7 @@ def require_catalog() -> None:
     """
     if lacks_embedded():
         raise ConfigurationError(
-            f"there is no lake in {home_told()}. Set TIDEMARK_HOME to the folder of the lake; "
+            f"there is no lake in {home_described()}. Set TIDEMARK_HOME to the folder of the lake; "
             "`tidemark run SOURCE` makes a new one there."
         )
     configured = Config().get_catalog_config(catalog_name()) or {}

@@ -214,7 +214,7 @@ class _FileLock:
     forced: bool = False
 
     def require(self) -> None:
-        """A process has its lock on a file until it ends."""
+        """Do nothing: a process has its lock on a file until it ends."""
 
     def release(self, *, clean: bool) -> None:  # noqa: ARG002  there is nothing to shut out
         os.ftruncate(self.handle, 0)

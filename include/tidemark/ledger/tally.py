@@ -256,5 +256,5 @@ def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _covers(numbers: Ranges, count: int) -> bool:
-    """Whether numbers hold 1 to ``count``."""
+    """Return whether numbers hold 1 to ``count``."""
     return any(low <= 1 and high >= count for low, high in numbers)

@@ -82,7 +82,7 @@ def settle(ledger: Ledger, before: Known, results: Sequence[Done], log: ChangeLo
         by_task = log.look_in(written, landed, ledger_transactions.unsettled(before.states))
     exact = len(by_task) <= 1 and all(task.exact for task in by_task)
     look = partial(log.look, written=[] if exact else written, landed=landed, ever=first_marked)
-    found = _with_earlier_parts(_told(before.states, by_task), before.states, scope, look)
+    found = _with_earlier_parts(_transactions_seen(before.states, by_task), before.states, scope, look)
     found |= {id_: seen for id_, seen in closed_by(before, scope).items() if id_ not in found}
     elsewhere = [task.elsewhere for task in by_task]
     late = awaited(scope, before.facts.elsewhere)
@@ -107,7 +107,7 @@ def settle(ledger: Ledger, before: Known, results: Sequence[Done], log: ChangeLo
         ledger.forget(TransactionRow, done)
 
 
-def _told(known_states: States, by_task: Sequence[TransactionsSeen]) -> dict[str, Seen]:
+def _transactions_seen(known_states: States, by_task: Sequence[TransactionsSeen]) -> dict[str, Seen]:
     """Return what the new batches show of transactions, with what was known of those that were open or undone."""
     found: dict[str, Seen] = {}
     for id_, seen in transaction_tracker.all_of(by_task).items():

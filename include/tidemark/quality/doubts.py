@@ -18,7 +18,7 @@ from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.quality.doubt import Doubt
-from tidemark.quality.restarts import told_by_line, written
+from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Severity
@@ -194,7 +194,7 @@ def _earlier(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) 
     reason = (
         f"its changes to {written(ended)} are earlier than all that is published (from {written(begun)}), and their "
         "positions reach above it, so they would replace newer rows. If they are of another log (of a server from "
-        f"before, or sent once more), write {told_by_line(source, begun)}: they rank below; if they are newer, "
+        f"before, or sent once more), write {line_and_command(source, begun)}: they rank below; if they are newer, "
         "approve the cut"
     )
     return [Doubt(TIME_WENT_BACK, 1, reason, _lowest(now))]
@@ -225,8 +225,8 @@ def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
 def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
     reason = (
         f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), write "
-        f"{told_by_line(source, begins)}. Of several tables, the earliest moment counts, or the one at which the new "
-        "server took over. If they are late events of the same log, approve the cut"
+        f"{line_and_command(source, begins)}. Of several tables, the earliest moment counts, or the one at which the "
+        "new server took over. If they are late events of the same log, approve the cut"
     )
     return Doubt(LOG_WENT_BACK, 1, reason, position)
 

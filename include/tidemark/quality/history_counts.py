@@ -40,7 +40,7 @@ def judged(candidate: Candidate, changelog: Table | None) -> tuple[dict[str, Inv
         "rows beyond the current versions": Invariant(value=rows),
         "rows unlike their current version": Invariant(value=events),
     }
-    return invariants, [_told(candidate, _both(candidate, history), changelog)] if rows or events else []
+    return invariants, [_uneven_keys(candidate, _both(candidate, history), changelog)] if rows or events else []
 
 
 def _read_here(candidate: Candidate, history: Candidate) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def _both(candidate: Candidate, history: Candidate) -> DataFrame:
     return rows.unionAll(history.frame.where(IS_CURRENT).select(*columns, F.lit(-1).alias("row")))
 
 
-def _told(candidate: Candidate, both: DataFrame, changelog: Table | None) -> str:
+def _uneven_keys(candidate: Candidate, both: DataFrame, changelog: Table | None) -> str:
     """Return the keys that have a row without its version or a version without its row, and where the first is from."""
     columns = candidate.key_columns
     uneven = both.groupBy(*columns, PLACE).agg(F.sum("row").alias("row")).where("row <> 0")

@@ -73,11 +73,12 @@ def gaps(rows: Iterable[OffsetsRow]) -> list[Gap]:
         gap
         for partition, found in sorted(of_partitions.items())
         if all(row.dense for row in found)
-        for gap in _told(*partition, merged_offsets(each for row in found for each in row.parsed()))
+        for gap in _gaps(*partition, merged_offsets(each for row in found for each in row.parsed()))
     ]
 
 
-def _told(topic: str, partition: int, ranges: Sequence[OffsetRange]) -> Iterator[Gap]:
+def _gaps(topic: str, partition: int, ranges: Sequence[OffsetRange]) -> Iterator[Gap]:
+    """Yield the gaps of a partition that are judged: none of many gaps, and no single offsets where these are many."""
     records = sum(each.high - each.low + 1 for each in ranges)
     found = [Gap(topic, partition, one.high + 1, other.low - 1, other) for one, other in pairwise(ranges)]
     if len(found) > max(_FEW, records // _RECORDS_FOR_A_GAP):

@@ -10,7 +10,7 @@ _DAYS, _MONTHS = frozenset("djHMS"), frozenset("m")
 """``strftime`` letters of a landing path that give the day, or the month (``sources.fields.LANDING_FIELDS``)."""
 
 
-def told_by_line(source: Source, began: datetime) -> str:
+def line_and_command(source: Source, began: datetime) -> str:
     """Return what to write and to run, for a new log that began at a moment; moments that are there already stay."""
     line = ", ".join(map(written, sorted({*source.log_restarts, began})))
     command = f"`log_restarts: [{line}]` into the source file and run `tidemark run {source.source} --reprocess`"

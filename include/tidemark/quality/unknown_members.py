@@ -34,7 +34,7 @@ def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], seve
     sentences = tuple(
         f"{source}: {format_name} does not know the member {harmless(row.member)} of message {row.place} of "
         f"{harmless(row.file)}, and passes over it. Look up what it says: a flag may mark messages that are not whole. "
-        "It is told this once"
+        "This is reported once"
         for row in sorted(rows, key=lambda row: row.member)
     )
     return Finding(result, sentences)

@@ -135,7 +135,7 @@ def _micros(moment: datetime | None, default: int) -> int:
 
 
 def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
-    """Same name, size and time of change as when it was landed: not worth another read."""
+    """Return whether a file has the size and the time of change that it was landed with: it need not be read again."""
     return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
 
 

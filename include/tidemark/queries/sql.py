@@ -89,7 +89,7 @@ def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
     try:
         statement = sqlglot.parse_one(sql, read="duckdb")
     except SqlglotError as error:
-        raise ConfigurationError(f"not a query: {_told(error)}") from error
+        raise ConfigurationError(f"not a query: {_parser_message(error)}") from error
     if isinstance(statement, exp.Show) and statement.name == "TABLES":
         return None
     if not isinstance(statement, exp.Query | exp.Describe):
@@ -103,7 +103,7 @@ def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
     return found
 
 
-def _told(error: SqlglotError) -> str:
+def _parser_message(error: SqlglotError) -> str:
     """Return the text of an error of the parser, with the place marked by signs that any terminal shows."""
     text = re.sub(r"<Token .*?text: (.*?), line: .*?>", r"'\1'", str(error))
     text = re.sub(r"Required keyword: '\w+' missing for <class '.*?'>", "something is missing", text)

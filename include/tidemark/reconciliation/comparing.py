@@ -139,7 +139,7 @@ class Comparison:
             for text in few
             if text in there and text in here
         }
-        return [_told(each, named.get(id(each))) for each in keys]
+        return [_key_with_columns(each, named.get(id(each))) for each in keys]
 
     def _rows_of(self, query: exp.Select) -> Iterable[tuple[str, ...]]:
         return (tuple(row) for some in self._database.rows(self._sql(query)) for row in some)
@@ -168,7 +168,7 @@ class _Marks:
             yield part
 
 
-def _told(key: DifferingKey, columns: list[str] | None) -> DifferingKey:
+def _key_with_columns(key: DifferingKey, columns: list[str] | None) -> DifferingKey:
     if columns is None:
         return key
     return DifferingKey(why=key.why, kind=key.kind, key=key.key, columns=columns, pending=key.pending)

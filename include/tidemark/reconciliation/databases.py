@@ -72,7 +72,7 @@ class Database(AbstractContextManager["Database"], ABC):
 
     def end(self) -> None:
         """End the transaction."""
-        with self._told():
+        with self._source_errors():
             self._connection.rollback()
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Database(AbstractContextManager["Database"], ABC):
         """Yield the rows of a query in lists, as they come, without keeping them."""
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _source_errors(self) -> Iterator[None]:
         try:
             yield
         except self._errors as error:

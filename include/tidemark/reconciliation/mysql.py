@@ -52,7 +52,7 @@ class MySQL(Database):
         for flag in ("ssl_verify_cert", "ssl_verify_identity"):
             if flag in options:
                 options[flag] = options[flag].lower() == "true"
-        with self._told():
+        with self._source_errors():
             self._connection = pymysql.connect(
                 host=address.host or "localhost",
                 port=address.port,
@@ -67,7 +67,7 @@ class MySQL(Database):
 
     def begin(self) -> Place:
         """Begin a transaction, and read the place after it."""
-        with self._told():
+        with self._source_errors():
             for statement in (*_SESSION, _BEGIN):
                 self._all(statement)
             at = self._all("SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
@@ -105,14 +105,14 @@ class MySQL(Database):
     def find(self, table: TableId) -> SourceTable | None:
         """Return a table; without a database in its name, of the database of the connection."""
         namespace = table.database or table.schema or self._address.database or ""
-        with self._told():
+        with self._source_errors():
             found = self._all(_COLUMNS, (namespace, table.name))
         columns = tuple(SourceColumn(name=name, type=kind) for name, kind in found)
         return SourceTable(namespace=namespace, name=table.name, columns=columns) if columns else None
 
     def rows(self, statement: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """Yield the rows of a query, as the server sends them."""
-        with self._told(), self._connection.cursor(SSCursor) as cursor:
+        with self._source_errors(), self._connection.cursor(SSCursor) as cursor:
             cursor.execute(statement)
             while rows := cursor.fetchmany(BATCH):
                 yield rows

@@ -62,7 +62,7 @@ class Postgres(Database):
         """
         self._address = address
         options = {key: value for key, value in address.options.items() if key != "host"}
-        with self._told():
+        with self._source_errors():
             self._connection = psycopg.connect(
                 host=address.host or address.options.get("host"),
                 port=address.port,
@@ -82,7 +82,7 @@ class Postgres(Database):
 
         What a replica has replayed is asked in a transaction before: within this one, it would be more than is seen.
         """
-        with self._told():
+        with self._source_errors():
             row = self._connection.execute(_COPIED.encode()).fetchone()
             self._connection.rollback()
             for statement in (*_SESSION, "SELECT 1"):
@@ -105,7 +105,7 @@ class Postgres(Database):
     def find(self, table: TableId) -> SourceTable | None:
         """Return a table; without a schema in its name, of the schema ``public``."""
         for namespace in dict.fromkeys([table.schema or table.database or "public", table.schema or "public"]):
-            with self._told():
+            with self._source_errors():
                 found = self._connection.execute(_COLUMNS, (namespace, table.name)).fetchall()
             if found:
                 columns = tuple(SourceColumn(name=name, type=kind) for name, kind in found)
@@ -114,7 +114,7 @@ class Postgres(Database):
 
     def rows(self, statement: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """Yield the rows of a query, by a cursor of the server."""
-        with self._told(), self._connection.cursor(name="tidemark") as cursor:
+        with self._source_errors(), self._connection.cursor(name="tidemark") as cursor:
             cursor.execute(statement.encode())
             while rows := cursor.fetchmany(BATCH):
                 yield rows

@@ -188,7 +188,7 @@ class _Work:
             reached=end.passed(place.at, place.sequence),
             earlier=settling(self.earlier, end),
         )
-        return _told(begun, comparison.compare(known), known.earlier, place)
+        return _compared_row(begun, comparison.compare(known), known.earlier, place)
 
 
 def _problem(pairs: kinds.Pairs, key: Sequence[str]) -> str | None:
@@ -225,7 +225,9 @@ class _LakeNow:
         return DELETED in self._types()
 
 
-def _told(begun: ReconciliationRow, found: Found, earlier: ReconciliationRow | None, place: Place) -> ReconciliationRow:
+def _compared_row(
+    begun: ReconciliationRow, found: Found, earlier: ReconciliationRow | None, place: Place
+) -> ReconciliationRow:
     """Return the row with how the sides compare."""
     counts = {each.value: found.counts.get(each.value, 0) for each in Class}
     wrong = sum(counts.values()) - counts[Class.BEHIND.value]

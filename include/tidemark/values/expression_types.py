@@ -39,7 +39,7 @@ def typed(term: Term, types: Mapping[str, str]) -> Term:
     return _RULES[term.function](replace(term, arguments=tuple(arguments)))
 
 
-def _told(term: Term) -> str:
+def _type_name(term: Term) -> str:
     return term.type or "null"
 
 
@@ -82,7 +82,7 @@ def _common(term: Term, terms: Sequence[Term]) -> str:
     if len(exact) == len(parts):
         scale = max(part[1] for part in exact)
         return _decimal(max(part[0] - part[1] for part in exact) + scale, scale, term)
-    names = " and ".join(dict.fromkeys(map(_told, known)))
+    names = " and ".join(dict.fromkeys(map(_type_name, known)))
     hint = " An exact number beside a double needs a cast of one." if floats and exact else ""
     hint = " A date stands as date '2026-01-31'." if {"string"} < set(kinds) <= {"string", *_DATES} else hint
     raise wrong_at(f"{term.function} needs values of one type, not {names}.{hint}", term.place)
@@ -131,7 +131,8 @@ def _of(kinds: Sequence[str], wording: str, result: str | None, texts: int = 1) 
             if every or number < texts:
                 if each.type and each.type not in kinds:
                     raise wrong_at(
-                        f"{term.function} needs {wording}, not {_told(each)}.{_HINT.get(term.function, '')}", each.place
+                        f"{term.function} needs {wording}, not {_type_name(each)}.{_HINT.get(term.function, '')}",
+                        each.place,
                     )
             elif not (each.function == LITERAL and each.type == "long" and int(each.text or 0) >= (number == 1)):
                 raise wrong_at(f"{term.function} needs whole numbers from 1 on behind its first argument.", each.place)
@@ -156,10 +157,10 @@ def _like(term: Term) -> Term:
 
 
 def _sum(term: Term) -> Term:
-    """Type ``+``, ``-`` and ``*``: whole numbers give a long, decimals grow, so that no digit is lost."""
+    """Return ``+``, ``-`` or ``*`` with its type: whole numbers give a long, decimals grow, and no digit is lost."""
     for each in term.arguments:
         if each.type and not (_exact(each) or each.type in {"float", "double"}):
-            raise wrong_at(f"{term.function} needs numbers, not {_told(each)}.", each.place)
+            raise wrong_at(f"{term.function} needs numbers, not {_type_name(each)}.", each.place)
     if not any(decimal_parts(each.type) for each in term.arguments) or any(
         each.type in {"float", "double"} for each in term.arguments
     ):
@@ -181,7 +182,9 @@ def _quotient(term: Term) -> Term:
     for each in term.arguments:
         fits = each.type in {"int", "long"} if whole else _exact(each) or each.type in {"float", "double"}
         if each.type and not fits:
-            raise wrong_at(f"{term.function} needs {'whole ' if whole else ''}numbers, not {_told(each)}.", each.place)
+            raise wrong_at(
+                f"{term.function} needs {'whole ' if whole else ''}numbers, not {_type_name(each)}.", each.place
+            )
     kind = "long" if whole else "double"
     return replace(term, arguments=tuple(cast(each, kind) for each in term.arguments), type=kind)
 
@@ -193,7 +196,7 @@ def _round(term: Term) -> Term:
         raise wrong_at("round needs a whole number of digits from 0 on.", places.place)
     parts = decimal_parts(value.type)
     if value.type not in {"float", "double"} and not parts:
-        raise wrong_at(f"round needs a decimal or a double, not {_told(value)}.", value.place)
+        raise wrong_at(f"round needs a decimal or a double, not {_type_name(value)}.", value.place)
     if not parts:
         return replace(term, type="double", arguments=(cast(value, "double"), *term.arguments[1:]))
     scale = min(parts[1], digits)
@@ -205,7 +208,7 @@ def _case(term: Term) -> Term:
     conditions, values = branches[::2], [*branches[1::2], default]
     for each in conditions:
         if each.type not in {"", "boolean"}:
-            raise wrong_at(f"case needs a condition behind `when`, not {_told(each)}.", each.place)
+            raise wrong_at(f"case needs a condition behind `when`, not {_type_name(each)}.", each.place)
     kind = _common(term, values)
     cells = [cast(each, kind) for each in values]
     pairs = [part for pair in zip(conditions, cells, strict=False) for part in (cast(pair[0], "boolean"), pair[1])]

@@ -27,7 +27,7 @@ _NUMBERS = {"enum": frozenset({4}), "set": frozenset({-7, 2004})}
 
 _types = msgspec.json.Decoder(dict[str, str])
 
-_told = msgspec.json.Decoder(dict[str, int])
+_type_codes = msgspec.json.Decoder(dict[str, int])
 
 _MOST_DIGITS = 20
 """A SET has 64 members at the most."""
@@ -55,7 +55,7 @@ def numbered(types: msgspec.Raw, numbers: msgspec.Raw) -> Mapping[str, Members]:
     listed = _listed(bytes(types))
     if not listed or not numbers or bytes(numbers) == NULL:
         return _NONE
-    type_codes = read(_told, bytes(numbers))
+    type_codes = read(_type_codes, bytes(numbers))
     return {name: of for name, of in listed.items() if type_codes.get(name) in _NUMBERS[of.kind]}
 
 

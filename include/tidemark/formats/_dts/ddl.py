@@ -31,7 +31,7 @@ def truncated(statement: str, dialect: str, named: TableId | None) -> list[Table
     if found is None:
         return []
     if found.rest.partition(";")[2].strip():
-        raise MalformedMessageError(f"a TRUNCATE of what cannot be told: {statement[:200]!r}")
+        raise MalformedMessageError(f"a TRUNCATE whose tables are not certain: {statement[:200]!r}")
     if named is not None and named.name:
         return [named]
     return [_table(parts, dialect, named) for parts in found.tables]
