@@ -142,7 +142,7 @@ def test_a_table_of_the_same_text_is_not_merged_into_a_published_one(
 
 def test_tables_of_a_pattern_have_a_folder_each(outcomes: list[dict[str, Any]], lake: Lake) -> None:
     """An erasure or maintenance of one removes what its folder has beside its own files."""
-    assert [outcomes[0][f"apart.{name}"] for name in ("one", "two")] == [("published", "")] * 2
+    assert [outcomes[0][f"apart.* -> meeting.{name}"] for name in ("one", "two")] == [("published", "")] * 2
     one, two = (lake.load(Identifier("meeting", name)) for name in ("one", "two"))
     assert one.location().endswith("/apart/meeting/one")
     assert two.location().endswith("/apart/meeting/two")

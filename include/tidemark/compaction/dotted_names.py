@@ -28,7 +28,7 @@ def problems(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> dict[str
         for row in run.ledger.contents(among("object", dotted)):
             seen[row.object].add(row.table)
     return {
-        run.routed.name_of(name): f"{name} is the name of several tables at the source: {_in_parts(tables)}"
+        run.routed.name_of(name): f"its events are of several tables at the source: {_in_parts(tables)}"
         for name, tables in seen.items()
         if len(tables) > 1
     }
