@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -47,7 +48,7 @@ def run(rows: int | None = None, *, stands_at: int = 7) -> Run:
     source = Source.model_validate({"source": "erp", "format": "canal_json", "landing": "landing/*"})
     return Run(
         session=cast(Any, None),
-        lake=cast(Any, None),
+        lake=cast(Any, SimpleNamespace(find=lambda _: None)),
         source=source,
         cut=Cut(number=4, batch=9),
         standing=Standing(batch=8, behind={NAME: stands_at}),

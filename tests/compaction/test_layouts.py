@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from tidemark.stages import REBUILD
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 DECLARED, OWNERS, LATER = Table("declared"), Table("owners"), Table("later")
-BEGUN, WRONG = Table("begun"), Table("wrong")
+BEGUN, WRONG, KEPT = Table("begun"), Table("wrong"), Table("kept")
 COLUMNS = {"id": "long", "name": "string", "note": "timestamp"}
 LAYOUT = {
     "partition": ["month(note)", "bucket(4, id)"],
@@ -36,9 +36,9 @@ LAYOUT = {
 JANUARY, MARCH, MAY = "2026-01-31 10:00:00", "2026-03-01 00:00:00", "2026-05-05 05:05:05"
 
 
-def _source(landing: Path, **layouts: Any) -> Source:
+def _source(landing: Path, *, without: Sequence[str] = (), **layouts: Any) -> Source:
     tables = {"declared": LAYOUT, "wrong": {"partition": ["month(id)"]}, "owners": None, "later": None, "begun": LAYOUT}
-    tables |= layouts
+    tables |= {"kept": None, **layouts}
     fields = {
         "source": "laid_out",
         "format": "debezium_json",
@@ -48,6 +48,7 @@ def _source(landing: Path, **layouts: Any) -> Source:
             f"shop.{name}": {"key": ["id"], "columns": COLUMNS, "layout": layout} for name, layout in tables.items()
         },
     }
+    fields["tables"]["shop.kept"] |= {"history": True, "exclude": without}
     return Source.model_validate(fields)
 
 
@@ -87,7 +88,7 @@ def landing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     """A first run of all tables: three rows in two months."""
     landing = tmp_path_factory.mktemp("laid_out")
     rows = [(1, "a", JANUARY), (2, "b", JANUARY), (3, "c", MARCH)]
-    tables = (DECLARED, OWNERS, LATER, BEGUN, WRONG)
+    tables = (DECLARED, OWNERS, LATER, BEGUN, WRONG, KEPT)
     deliver(landing, "0", [message(table.insert(10 + row[0], *row)) for table in tables for row in rows])
     run_all(_source(landing))
     return landing
@@ -98,7 +99,7 @@ def _second(landing: Path, source: Source, run: int) -> None:
     at = 100 * run
     changes = [
         change
-        for table in (DECLARED, OWNERS, LATER)
+        for table in (DECLARED, OWNERS, LATER, KEPT)
         for change in (
             table.update(at, 1, "moved", MAY), table.delete(at + 1, 2, "b", JANUARY),
             table.insert(at + 2, 4, "new", MARCH), table.update(5, 3, "late", MAY),
@@ -140,8 +141,12 @@ def test_layouts_change_and_rows_move(
         order.asc("name", IdentityTransform())
     with owners.transaction() as transaction:
         transaction.set_properties({"comment": "mine", "write.target-file-size-bytes": "268435456"})
-    changed = _source(landing, later={"partition": ["name"]})
+    with lake.load(("laid_out", "kept__history")).update_sort_order() as order:
+        order.asc("name", IdentityTransform())
+    changed = _source(landing, later={"partition": ["name"]}, without=["name"])
     _second(landing, changed, 1)
+    stopped = sql.query(lake, "SELECT reason FROM ledger.tables WHERE object = 'shop.kept' AND state = 'stopped'")
+    assert "column 'name' goes or gets another type, and laid_out.kept__history is" in str(stopped.to_pylist())
     for name in ("declared", "owners", "later"):
         assert _rows(lake, spark, name) == MOVED, name
     assert _spec(lake.load(("laid_out", "later"))) == ["identity(name)"]

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
 import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.types import LongType
 
 from support.hand_built import SCHEMA, TABLES, Source
 from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import foreign
-from tidemark.lake.branches import BRINGS, cut_tags, drop_branch, head
+from tidemark.lake import branches, foreign, names, pending_schema
+from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import candidate_branch, cut_tag, moved_together
 from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts, restoring
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
-from tidemark.ledger.rows import TableRow
+from tidemark.ledger.rows import CutRow, TableRow
 
 
 @pytest.fixture
@@ -190,6 +193,93 @@ def test_a_candidate_that_goes_between_two_tables_is_a_conflict(shop: Source, mo
         refs.create_branch(snapshot, candidate_branch(1))
     cuts.finish(shop.lake, shop.ledger)
     assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
+
+
+def _partitioned_by_its_owner(shop: Source) -> None:
+    """Let the history of the second table be partitioned by the column that cut 2 drops from it."""
+    history = shop.lake.load(names.history(shop.target("two")))
+    with history.update_spec() as update:
+        update.add_identity("region")
+
+
+def _named_as_a_column_to_come(shop: Source) -> None:
+    """Let the second table have a column of the name that cut 2 gives to another one."""
+    with shop.lake.load(shop.target("two")).update_schema() as update:
+        update.add_column("number", LongType())
+
+
+def _build_with_changes(shop: Source) -> CutRow:
+    """Build cut 2, which drops a column from the history of the second table, and renames one of the table itself."""
+    table, history = shop.lake.load(shop.target("two")), names.history(shop.target("two"))
+    kept = shop.lake.ensure(history, pa.schema([("id", pa.int64()), ("region", pa.string())]), {})
+    cut = shop.build(2)
+    pending_schema.plan_pending(table.refresh(), 2, {"id": "number"}, {})
+    branch_from_main(pending_schema.plan_pending(kept, 2, {"region": None}, {}), candidate_branch(2))
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("done", "reason"),
+    [
+        (_partitioned_by_its_owner, r"two__history cannot get the columns of cut 2: .* partition field: .* region"),
+        (_named_as_a_column_to_come, r"two cannot get the columns of cut 2: .* multiple fields for name number"),
+    ],
+    ids=["partitions", "name"],
+)
+@pytest.mark.parametrize("begun", [False, True], ids=["not_begun", "begun"])
+def test_a_cut_whose_columns_a_table_cannot_get_is_built_again(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, done: Callable[[Source], None], reason: str, *, begun: bool
+) -> None:
+    """Nothing moves for it. Where tables have moved already, the next compact goes on from there, or a restore back."""
+    shop.publish(1)
+    cut = _build_with_changes(shop)
+    if begun:
+        with monkeypatch.context() as patched:
+            die_at(patched, "tidemark.ledger.cuts.fast_forward", 3)
+            with pytest.raises(SystemExit):
+                cuts.publish(shop.lake, shop.ledger, cut)
+    done(shop)
+    if begun:
+        cuts.finish(shop.lake, shop.ledger)
+    else:
+        with pytest.raises(PublishConflictError, match=reason):
+            cuts.publish(shop.lake, shop.ledger, cut)
+    assert (shop.rows("one"), shop.rows("two")) == ([1, 2] if begun else [1], [1])
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == cuts.REPLACED
+    assert restoring.restore(shop.lake, shop.ledger, 1) == 2
+    assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
+    assert cuts.next_number(shop.lake, shop.ledger) == 3
+
+
+def test_a_move_that_the_catalog_refuses_is_a_conflict(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A REST catalog may refuse more than PyIceberg does, and would refuse it again: the cut is built again."""
+    shop.build(1)
+    table = shop.lake.load(shop.target("one"))
+
+    def refuse(*_: object) -> None:
+        raise BadRequestError("ValidationException: no")
+
+    monkeypatch.setattr(table.catalog, "commit_table", refuse)
+    with pytest.raises(PublishConflictError, match=r"one: ValidationException: no: run compact again"):
+        branches.fast_forward(table, candidate_branch(1))
+
+
+def test_a_restore_gives_up_a_cut_that_only_a_person_could_finish(
+    shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its candidate went between two tables; the table that moved goes back."""
+    shop.publish(1)
+    cut = shop.build(2)
+    with monkeypatch.context() as patched:
+        die_at(patched, "tidemark.ledger.cuts.fast_forward", 3)
+        with pytest.raises(SystemExit):
+            cuts.publish(shop.lake, shop.ledger, cut)
+    drop_branch(shop.lake.load(shop.target("two")), candidate_branch(2))
+    assert restoring.restore(shop.lake, shop.ledger, 1) == 2
+    assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
+    assert {row.cut: row.state for row in shop.ledger.cuts()} == {1: cuts.PUBLISHED}
+    shop.publish(cuts.next_number(shop.lake, shop.ledger))
+    assert (shop.rows("one"), shop.rows("two")) == ([1, 3], [1, 3])
 
 
 @pytest.mark.parametrize(

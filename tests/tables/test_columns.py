@@ -20,9 +20,10 @@ from tidemark.tables.plan import Found
 from tidemark.tables.planner import plan
 
 
-def _evolved(known: Found, table: Table | None = None, *, versions: bool = False, **promised: Any) -> Evolved:
-    evolving = evolving_of(source(promised), known, table)
-    return evolved_columns(evolving, table, SchemaPolicies(), keeps_versions=versions)
+def _evolved(known: Found, table: Table | None = None, **promised: Any) -> Evolved:
+    declared = source(promised)
+    evolving = evolving_of(declared, known, table)
+    return evolved_columns(evolving, table, SchemaPolicies(), declared.table_for(known.object))
 
 
 def _types(evolved: Evolved) -> dict[str, str]:
@@ -236,24 +237,34 @@ def test_a_declared_type_says_more_than_the_values_so_far() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "versions", "reason"),
+    ("name", "promised", "reason"),
     [
-        ("_file", False, "'_file', which Iceberg keeps for itself"),
-        ("", False, "'', which Iceberg keeps for itself"),
-        ("_cdc_position", False, "which Tidemark keeps for itself"),
-        ("tidemark k0", False, "which Tidemark keeps for itself"),
-        ("valid_from", True, "the history of a table keeps for itself, so leave `history` out"),
+        ("_file", {}, "'_file', which Iceberg keeps for itself"),
+        ("", {}, "'', which Iceberg keeps for itself"),
+        ("_cdc_position", {}, "which Tidemark keeps for itself"),
+        ("tidemark k0", {}, "which Tidemark keeps for itself"),
+        ("valid_from", {"history": True}, "the history of a table keeps for itself, so leave `history` out"),
+        ("_cut", {"feed": True}, "'_cut', which the feed of a table keeps for itself, so leave `feed` out"),
     ],
 )
-def test_reserved_names_stop_the_table(name: str, versions: bool, reason: str) -> None:  # noqa: FBT001
+def test_reserved_names_stop_the_table(name: str, promised: dict[str, Any], reason: str) -> None:
     """Engines could not open it, or would take the column for one of Tidemark's own."""
     with pytest.raises(IncompatibleSchemaError, match=reason):
-        _evolved(found(shape(id="long", **{name: "int"})), versions=versions)
+        _evolved(found(shape(id="long", **{name: "int"})), **promised)
 
 
-def test_names_of_a_history_are_free_where_there_is_none() -> None:
-    """A table without a history may have a column ``valid_from``."""
-    assert _types(_evolved(found(shape(id="long", valid_from="date")))) == {"id": "long", "valid_from": "date"}
+@pytest.mark.parametrize("column", ["valid_from", "_cut"])
+def test_names_of_a_history_and_a_feed_are_free_where_there_is_none(column: str) -> None:
+    """A table without a history may have a column ``valid_from``, and one without a feed a column ``_cut``."""
+    assert _types(_evolved(found(shape(id="long", **{column: "date"})))) == {"id": "long", column: "date"}
+
+
+def test_a_rename_gives_no_column_a_reserved_name() -> None:
+    """Nor takes it away where messages have it: a rename is the way to keep both the column and the feed."""
+    with pytest.raises(IncompatibleSchemaError, match="'_cut', which the feed"):
+        _evolved(found(shape(id="long", a="int"), called={"a": "_cut"}), feed=True, rename={"a": "_cut"})
+    kept = found(shape(id="long", _cut="int"), called={"_cut": "cut"})
+    assert _types(_evolved(kept, feed=True, rename={"_cut": "cut"})) == {"id": "long", "cut": "int"}
 
 
 def test_an_encoding_that_the_given_type_cannot_hold_stops_the_table() -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyiceberg.transforms import BucketTransform
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder
+from pyiceberg.transforms import BucketTransform, IdentityTransform
 
-from support.plans import found, published, shape, source
+from support.plans import found, published, renamed, shape, source
+from tidemark.compaction import laid_out_beside
 from tidemark.errors import IncompatibleSchemaError
+from tidemark.lake import copies, names
+from tidemark.lake.branches import head
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
 from tidemark.sources.layout import Layout, overlap
 from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
@@ -120,3 +128,73 @@ def test_folders_overlap_where_one_lies_in_the_other(first: str, second: str, *,
     """Either way round, and whatever the scheme."""
     assert overlap(first, second) is shared
     assert overlap(second, first) is shared
+
+
+@pytest.mark.parametrize(
+    ("promised", "beside"),
+    [
+        ({"history": True}, names.history),
+        ({"feed": True}, names.feed),
+        ({"where": "id > 0"}, names.whole),
+        ({"where": "id > 0", "history": True}, lambda target: names.whole(names.history(target))),
+    ],
+    ids=["history", "feed", "whole_rows", "whole_versions"],
+)
+def test_a_column_that_lays_out_a_table_beside_does_not_go(
+    lake: Lake, promised: dict[str, Any], beside: Callable[[Identifier], Identifier]
+) -> None:
+    """It could not be published: Iceberg refuses it. The reason names the column, and the table to take it out of."""
+    table = published(lake, COLUMNS, (1, None, None, None, "x"))
+    known = found(shape(**COLUMNS), table=table, target=Identifier(*table.name()))
+    laid_out = beside(Identifier(*table.name()))
+    kept = lake.ensure(laid_out, table.schema(), {})
+    run: Any = SimpleNamespace(lake=lake)
+    begins = "where" in promised
+    made = plan(source({"exclude": ["name"], **promised}), known, table, anew=begins)
+    laid_out_beside.refuse_loss(run, made)
+    with kept.update_spec() as update:
+        update.add_identity("id")
+    with kept.update_sort_order() as order:
+        order.asc("name", IdentityTransform(), NullOrder.NULLS_LAST)
+    reason = f"shop.t: column 'name' goes or gets another type, and {laid_out} is partitioned or sorted by it"
+    with pytest.raises(IncompatibleSchemaError, match=reason):
+        laid_out_beside.refuse_loss(run, made)
+    anew = plan(source({"columns": {"name": "binary"}, **promised}), known, table, anew=True)
+    with pytest.raises(IncompatibleSchemaError, match=reason):
+        laid_out_beside.refuse_loss(run, anew)
+    laid_out_beside.refuse_loss(run, plan(source(promised), known, table, anew=begins))
+
+
+def test_a_column_that_lays_out_a_history_may_be_renamed_in_one_that_goes_on(lake: Lake) -> None:
+    """It keeps its id there. A history that begins again gets the names of today, and the old column goes."""
+    table = published(lake, COLUMNS, (1, None, None, None, "x"))
+    known = found(
+        shape(**{**COLUMNS, "name": "string"}),
+        table=table,
+        target=Identifier(*table.name()),
+        history=renamed(("50", "name", "called")),
+        epochs=[0],
+    )
+    made = plan(source({"history": True}), known, table)
+    assert made.today == {"name": "called"}
+    kept = lake.ensure(names.history(Identifier(*table.name())), table.schema(), {})
+    with kept.update_spec() as update:
+        update.add_identity("name")
+    run: Any = SimpleNamespace(lake=lake)
+    with pytest.raises(IncompatibleSchemaError, match=f"'name' goes or gets another type, and {'.'.join(kept.name())}"):
+        laid_out_beside.refuse_loss(run, made)
+    kept.manage_snapshots().create_tag(head(kept), "cut_1").commit()
+    laid_out_beside.refuse_loss(run, made)
+
+
+def test_a_copy_that_cannot_get_its_columns_stops_its_table_alone(lake: Lake) -> None:
+    """A rebuild copies a table without a column that its owner sorts it by: a reason, and no copy is left."""
+    table = published(lake, COLUMNS)
+    with table.update_sort_order() as order:
+        order.asc("name", IdentityTransform(), NullOrder.NULLS_LAST)
+    schema = Schema(*table.schema().fields[:2])
+    reason = r"cannot get its new columns: .* sort field: .*Take the column out of its partitions or its sort order"
+    with copies.emptied(lake) as beside:
+        with pytest.raises(IncompatibleSchemaError, match=reason):
+            beside.ensure(Identifier(*table.name()), schema, {})
+        assert "__".join(table.name()) not in beside.tables("rebuild")

@@ -9,6 +9,7 @@ import msgspec
 from pyiceberg.table import Table
 
 from tidemark.compaction.decisions import Built, Stopped, Unmoved, Waiting
+from tidemark.compaction.rows_before import rows_before
 from tidemark.compaction.run import Run
 from tidemark.errors import LedgerError
 from tidemark.lake.branches import ancestry
@@ -119,7 +120,7 @@ def row(decision: Built | Waiting | Unmoved | Stopped, run: Run) -> TableRow:
 
 
 def _built(built: Built, run: Run) -> TableRow:
-    before = run.rows_of(built.object)
+    before = rows_before(run, built.object, built.target)
     after = (before if built.request is None else 0) + built.rows_change
     committed_at = None if built.committed_at is None else EPOCH + timedelta(microseconds=built.committed_at)
     written = TableRow(

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -25,6 +25,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
+    update_table_metadata,
 )
 
 from tidemark.errors import PublishConflictError
@@ -181,10 +182,9 @@ def descends_from_main(table: Table, branch: str) -> bool:
     return head(table) in {snapshot.snapshot_id for snapshot in ancestry(table, branch)}
 
 
-def moved_meanwhile(table: Table, branch: str) -> PublishConflictError:
-    """Return the error of a candidate that another writer was faster than."""
-    name = ".".join(table.name())
-    return PublishConflictError(f"main of {name} moved since {branch} was built: run compact again")
+def moved_meanwhile(table: Table, branch: str) -> str:
+    """Return what happened to a candidate that another writer was faster than, as the beginning of a sentence."""
+    return f"main of {'.'.join(table.name())} moved since {branch} was built"
 
 
 def fast_forward(table: Table, branch: str, tag: str | None = None, changes: Sequence[TableUpdate] = ()) -> None:
@@ -199,27 +199,34 @@ def fast_forward(table: Table, branch: str, tag: str | None = None, changes: Seq
     Raises:
         PublishConflictError: ``main`` is not an ancestor of the branch, or it or the schema changed meanwhile.
     """
-    target, base = head(table, branch), head(table)
+    updates = _forward(table, branch, tag, changes)
     if not descends_from_main(table, branch):
-        raise moved_meanwhile(table, branch)
-    current = table.metadata.current_schema_id
+        raise PublishConflictError(f"{moved_meanwhile(table, branch)}: run compact again")
+    unchanged = AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id})
+    _commit(table, (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=head(table)), unchanged), *updates)
+
+
+def require_forward(table: Table, branch: str, changes: Sequence[TableUpdate]) -> None:
+    """Make the changes of ``fast_forward`` in memory alone, with the checks that a commit makes.
+
+    Raises:
+        ValueError: the metadata cannot be so.
+        ValidationError: a column that goes is needed for partitions or the sort order.
+    """
+    update_table_metadata(table.metadata, tuple(_forward(table, branch, None, changes)))
+
+
+def _forward(table: Table, branch: str, tag: str | None, changes: Sequence[TableUpdate]) -> list[TableUpdate]:
+    target, base = head(table, branch), head(table)
     updates = [*(_brought(table, target) if target != base else ()), *changes]
     schemas = [each.schema_id for each in updates if isinstance(each, SetCurrentSchemaUpdate)]
     if updates or target != base:
-        updates += [noted(target, *(schemas or [current])), to(MAIN_BRANCH, target)]
+        updates += [noted(target, *(schemas or [table.metadata.current_schema_id])), to(MAIN_BRANCH, target)]
     if changes and schemas:
         updates.append(noted_names(table, target, *schemas))
     if tag is not None:
         updates.append(to(tag, target, SnapshotRefType.TAG))
-    _commit(
-        table,
-        (
-            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base),
-            AssertCurrentSchemaId.model_validate({"current-schema-id": current}),
-        ),
-        *updates,
-        RemoveSnapshotRefUpdate(ref_name=branch),
-    )
+    return [*updates, RemoveSnapshotRefUpdate(ref_name=branch)]
 
 
 def to(ref: str, snapshot_id: int, kind: SnapshotRefType = SnapshotRefType.BRANCH) -> SetSnapshotRefUpdate:
@@ -286,7 +293,7 @@ def _commit(table: Table, requirements: tuple[TableRequirement, ...], *updates: 
     before = table.metadata
     try:
         committed = table.catalog.commit_table(table, requirements, updates)
-    except CommitFailedException as error:
+    except (CommitFailedException, BadRequestError) as error:  # the second: a REST catalog refuses the metadata
         raise PublishConflictError(f"{'.'.join(table.name())}: {error}: run compact again") from error
     table.metadata, table.metadata_location = committed.metadata, committed.metadata_location
     metadata_files.remove_dropped(table, before, committed.metadata)

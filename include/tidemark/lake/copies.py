@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from pyiceberg.exceptions import NoSuchTableError, ResolveError
+from pyiceberg.exceptions import NoSuchTableError, ResolveError, ValidationError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, promote
 from pyiceberg.table import Table
@@ -30,11 +30,13 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import NestedField
 
+from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake import names as table_names
 from tidemark.lake.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake.lake import Lake, as_iceberg, standing_in
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import VOID_DOC
+from tidemark.text import first_line
 
 _LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
 
@@ -56,9 +58,20 @@ class _Beside(Lake):
         return self.lake.location(identifier)
 
     def _copy(self, real: Table, identifier: Identifier, *updates: TableUpdate) -> None:
-        """Give a table a second name, and apply changes to the copy."""
+        """Give a table a second name, and apply changes to the copy.
+
+        Raises:
+            IncompatibleSchemaError: the changes take a column that the table is partitioned or sorted by.
+        """
         copy = self._registered(real, identifier)
-        self.catalog.commit_table(copy, (), (SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)), *updates))
+        try:
+            self.catalog.commit_table(copy, (), (SetPropertiesUpdate(updates=dict(_NOT_ITS_OWN)), *updates))
+        except ValidationError as error:
+            self._drop(self.at(identifier)[1])
+            raise IncompatibleSchemaError(
+                f"{'.'.join(real.name())} cannot get its new columns: {first_line(error)}. Take the column out of its "
+                "partitions or its sort order first (ALTER TABLE)"
+            ) from error
 
     def _registered(self, real: Table, identifier: Identifier) -> Table:
         self.make_namespace(self.namespace)

@@ -14,12 +14,12 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import branches, foreign, pending_schema
-from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, head, properties_at, remove_tags
+from tidemark.lake import pending_schema
+from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, head, remove_tags
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
-from tidemark.lake.properties import keeps_whole
+from tidemark.ledger import moving
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 
@@ -144,22 +144,25 @@ def set_state(ledger: Ledger, cut: CutRow, state: str) -> CutRow:
 def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """Move ``main`` of every table of the cut to its candidate, tag it, and mark the cut published.
 
+    What would stop a move is looked for in all tables before the first one moves (``moving.obstacle``).
+
     Raises:
         PublishConflictError: a candidate is gone, or another writer changed it or its table, and no table was moved for
             it; or a ``main`` moved since its candidate was built.
     """
     rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
+    required: dict[Identifier, Table] = {}
     tables: dict[Identifier, Table] = {}
     for row in built:
-        tables |= _required(lake, row.identifier, cut.cut)
-    _require_judged(ledger, cut, built, tables)
-    _require_candidates(ledger, cut, tables.values())
-    if reasons := [reason for table in tables.values() if (reason := foreign.renamed_since_built(table, cut.cut))]:
-        set_state(ledger, cut, REPLACED)
-        raise PublishConflictError(f"{'. '.join(reasons)}: run compact again")
-    cut = set_state(ledger, cut, PUBLISHING)
+        needed = moving.required(lake, row.identifier, cut.cut)
+        required |= needed
+        tables |= needed | moving.allowed(lake, row.identifier, needed)
+    _require_judged(ledger, cut, built, required)
+    _require_candidates(ledger, cut, required.values())
     try:
+        _require_movable(tables.values(), cut.cut)
+        cut = set_state(ledger, cut, PUBLISHING)
         for row in built:
             move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
@@ -186,6 +189,19 @@ def finish(lake: Lake, ledger: Ledger) -> None:
             if not ledger.cuts(equals("cut", cut.cut), equals("state", REPLACED)):
                 raise
             log.warning("cut_is_built_again", cut=cut.cut, reason=str(error))
+
+
+def finish_or_drop(lake: Lake, ledger: Ledger) -> None:
+    """Finish a cut whose publishing was cut short; give it up where only a person could finish it.
+
+    For a restore, which puts back the tables that moved.
+    """
+    try:
+        finish(lake, ledger)
+    except (PublishConflictError, ConfigurationError) as error:
+        for cut in ledger.cuts(equals("state", PUBLISHING)):
+            set_state(ledger, cut, REPLACED)
+            log.warning("cut_is_given_up", cut=cut.cut, reason=str(error))
 
 
 def number_of_next(ledger: Ledger) -> int:
@@ -220,7 +236,7 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     for row in tables_of(ledger, cut):
         if is_built(row):
             table = lake.find(row.identifier)
-            whole = [*whole_beside(row.identifier)] if table is not None and _keeps_whole(table, cut) else []
+            whole = [*whole_beside(row.identifier)] if table is not None and moving.has_whole(table, cut) else []
             _, *others = (*moved_together(row.identifier), *beside(row.identifier), *whole)
             for each in (table, *map(lake.find, others)):
                 if each is not None:
@@ -249,13 +265,6 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     branch, name = candidate_branch(cut.cut), cut_tag(cut.cut)
     moved = [table for table in tables if branch not in table.refs() and name in table.refs()]
     gone = [".".join(table.name()) for table in tables if not {branch, name} & table.refs().keys()]
-    if not moved:
-        outrun = [
-            table for table in tables if branch in table.refs() and not branches.descends_from_main(table, branch)
-        ]
-        if outrun and not gone:
-            set_state(ledger, cut, REPLACED)
-            raise branches.moved_meanwhile(outrun[0], branch)
     if not gone:
         return
     if not moved:
@@ -263,38 +272,26 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
         raise PublishConflictError(f"{', '.join(gone)}: the branch {branch} is gone: run compact again")
     raise PublishConflictError(
         f"{', '.join(gone)}: the branch {branch} is gone, and other tables of cut {cut.cut} are published already: "
-        f"put the branch back on its snapshot, which `ledger.tables` tells, and publish again"
+        "put the branch back on its snapshot, which `ledger.tables` tells, and publish again; or go back to an earlier "
+        "cut with `tidemark restore`"
     )
 
 
+def _require_movable(tables: Iterable[Table], cut: int) -> None:
+    """Refuse to move tables if any of them cannot move."""
+    if reasons := [reason for table in tables if (reason := moving.obstacle(table, cut))]:
+        raise PublishConflictError(f"{'. '.join(reasons)}: run compact again")
+
+
 def move(lake: Lake, target: Identifier, cut: int, tables: Mapping[Identifier, Table] | None = None) -> None:
-    """Move ``main`` of a table, and of what moves with it, to a cut's candidates; ``tables`` are loaded already."""
-    branch, name = candidate_branch(cut), cut_tag(cut)
-    tables = _required(lake, target, cut) if tables is None else tables
-    rows, versions = whole_beside(target)
-    required = [each for each in (*moved_together(target), rows) if each in tables]
-    optional = (*beside(target), *([versions] if rows in required else []))
-    for table in (*(tables[each] for each in required), *map(lake.find, optional)):
+    """Move ``main`` of a table, and of what moves with it, to a cut's candidates; ``tables`` can move all of them."""
+    if tables is None:
+        needed = moving.required(lake, target, cut)
+        tables = needed | moving.allowed(lake, target, needed)
+        _require_movable(tables.values(), cut)
+    branch = candidate_branch(cut)
+    for table in (tables[each] for each in moving.in_order(target) if each in tables):
         # Without the branch, it was moved before a crash: the commit that moves it drops the branch. Or it is a history
         # or a feed that the source file no longer asks for, which stays as it is, without the tag.
-        if table is not None and branch in table.refs():
-            if reason := foreign.renamed_since_built(table, cut):
-                raise PublishConflictError(f"{reason}: run compact again")
-            fast_forward(table, branch, name, pending_schema.changes(table, cut))
-
-
-def _required(lake: Lake, target: Identifier, cut: int) -> dict[Identifier, Table]:
-    """Return the tables that a cut has to move: a published table, its state, and its whole rows if it keeps them.
-
-    Without the whole rows of the cut, the next one would fold its events onto the whole rows of an earlier cut.
-    """
-    table = lake.load(target)
-    more = [whole_beside(target)[0]] if _keeps_whole(table, cut) else []
-    _, *others = (*moved_together(target), *more)
-    return {target: table, **{each: lake.load(each) for each in others}}
-
-
-def _keeps_whole(table: Table, cut: int) -> bool:
-    """Return whether a published table keeps its whole rows beside it when a cut is published."""
-    branch = candidate_branch(cut)
-    return keeps_whole(properties_at(table, head(table, branch)) if branch in table.refs() else table.properties)
+        if branch in table.refs():
+            fast_forward(table, branch, cut_tag(cut), pending_schema.changes(table, cut))

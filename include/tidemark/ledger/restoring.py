@@ -51,7 +51,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     Raises:
         ConfigurationError: the cut is not published, or no longer kept; nothing was changed.
     """
-    cuts.finish(lake, ledger)
+    cuts.finish_or_drop(lake, ledger)
     shown = cuts.shown_by(ledger, cut)
     published = [(*names, name) for names, beside in cuts.ever_published(ledger).items() for name in beside]
     tables = [(target, own, table) for target, own, name in published if (table := lake.find(name)) is not None]

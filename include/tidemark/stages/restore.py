@@ -28,7 +28,7 @@ def run(source: Source, cut: int) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    cuts.finish(lake, ledger)
+    cuts.finish_or_drop(lake, ledger)
     shows = dict(_fed(lake, ledger, source))
     tables = restoring.restore(lake, ledger, cut)
     # Feeds get no rows from before a mask: the table is to be built again.

@@ -64,7 +64,7 @@ class Evolved(NamedTuple):
 
 
 def evolved_columns(
-    evolving: Evolving, table: Table | None, policies: SchemaPolicies, *, keeps_versions: bool
+    evolving: Evolving, table: Table | None, policies: SchemaPolicies, promised: model.Table
 ) -> Evolved:
     """Return the columns that a table will have, in their order, and what becomes of the stored columns.
 
@@ -72,7 +72,7 @@ def evolved_columns(
         evolving: what the columns are derived from.
         table: as it is published; None for a table that begins.
         policies: what schema changes do to the table. Columns that are ignored are left out of a table that exists.
-        keeps_versions: whether a history table is kept, which reserves more names for columns of its own.
+        promised: what the source file says of the table; a history and a feed reserve more names for their own columns.
 
     Raises:
         IncompatibleSchemaError: a change would lose data, or a column has a reserved name, or an encoding that
@@ -111,7 +111,7 @@ def evolved_columns(
             types[name] = kind if name in found.inferred else evolving.agreed(name, kind, types[name])
     _refuse_rewriting(found, stored, types, unsettled)
     void = _settle(order, types, stored, were_void)
-    refuse_names(found, order, keeps_versions=keeps_versions)
+    refuse_names(found, order, promised)
     occupied = dict(columns_of(table))
     for name in order:
         if name not in stored and name in occupied:

@@ -98,14 +98,30 @@ def _used(table: Table, layout: Layout | None) -> list[str]:
     """Return the columns that a table will be partitioned and sorted by, of those that it has."""
     now, before = declared(layout), recorded(table)
     changes = {part for part in ("partition", "sort") if now.get(part) != before.get(part) and fits(table, layout)}
-    schema = table.schema()
-    partitions = {schema.find_column_name(field.source_id) for field in table.spec().fields}
-    order = {schema.find_column_name(field.source_id) for field in table.sort_order().fields}
+    partitions, order = _partitioned_by(table), _sorted_by(table)
     if "partition" in changes:
         partitions = {part.column for part in (layout or Layout()).partitions()}
     if "sort" in changes:
         order = {part.by.column for part in (layout or Layout()).order()}
-    return sorted(name for name in partitions | order if name is not None)
+    return sorted(partitions | order)
+
+
+def laid_out_by(table: Table) -> list[str]:
+    """Return the columns that a table is partitioned and sorted by."""
+    return sorted(_partitioned_by(table) | _sorted_by(table))
+
+
+def _partitioned_by(table: Table) -> set[str]:
+    return _names(table, (field.source_id for field in table.spec().fields))
+
+
+def _sorted_by(table: Table) -> set[str]:
+    return _names(table, (field.source_id for field in table.sort_order().fields))
+
+
+def _names(table: Table, ids: Iterable[int]) -> set[str]:
+    names = map(table.schema().find_column_name, ids)
+    return {name for name in names if name is not None}
 
 
 def follow(table: Table, layout: Layout | None, plan: Plan) -> None:

@@ -102,8 +102,7 @@ def _refuse_columns(source: model.Source, evolving: Evolving, key: Sequence[str]
 def _evolved(source: model.Source, evolving: Evolving, table: Table | None) -> Evolved:
     """Return the columns that a table gets, if the source file allows their names and what changed of them."""
     found, policies = evolving.found, source.policies_for(evolving.found.object)
-    keeps_versions = bool(source.table_for(found.object).history)
-    evolved = evolved_columns(evolving, table, policies, keeps_versions=keeps_versions)
+    evolved = evolved_columns(evolving, table, policies, source.table_for(found.object))
     column_rules.refuse_names_twice(found.object, found.called, evolving.named())
     if table is not None:
         schema_policies.refuse(found, table, evolved, evolving, policies)

@@ -88,7 +88,7 @@ def _refuse_names(found: Found, promised: model.Table, taken: Collection[str]) -
                 f"{found.object}: `derive` makes a column {name!r}, and the source has a column of that name: choose "
                 "another"
             )
-    reserved_names.refuse_names(found, promised.derive, keeps_versions=bool(promised.history))
+    reserved_names.refuse_names(found, promised.derive, promised)
 
 
 def _finished(place: tuple[str, ...], term: Term) -> Term:
