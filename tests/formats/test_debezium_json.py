@@ -541,12 +541,35 @@ def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
     assert not isinstance(control, ChangeEvent)
 
 
+OF_LOGS = [
+    {"connector": "oracle", "scn": "1"}, {"connector": "mysql", "file": "log.000007", "pos": 9},
+    {"connector": "mariadb", "file": "log.000007", "pos": 9}, {"connector": "postgresql", "lsn": 9},
+    {"connector": "vitess"},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("code", "after"), [("u", {"id": 1, "a": "new", "b": "x"}), ("d", None)])
-def test_an_old_image_is_without_the_placeholder(code: str, after: dict[str, Any] | None) -> None:
-    """Oracle's log lacks the old value of a LOB: the placeholder is no value that the row ever had."""
-    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after, connector="oracle", scn="1"))
+@pytest.mark.parametrize("source", OF_LOGS)
+def test_an_old_image_is_without_the_placeholder(
+    code: str, after: dict[str, Any] | None, source: dict[str, Any]
+) -> None:
+    """Oracle's log lacks the old value of a LOB, and MySQL's with NOBLOB: the placeholder was no value of the row."""
+    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after, **source))
     assert (event.partial, event.absent) == (False, ())
     assert json.loads(event.before or b"") == {"id": 1, "b": "x"}
+
+
+@pytest.mark.parametrize("connector", ["oracle", "mysql", "mariadb", "postgresql", None])
+def test_a_flattened_row_that_is_deleted_is_without_the_placeholder(connector: str | None) -> None:
+    """It is the row before the delete, as `before` of an envelope."""
+    row = {"id": 1, "a": PLACEHOLDER, "b": "x", "__op": "d", "__deleted": "true", "__connector": connector}
+    event = decode(row, key=b'{"id":1}', table="shop.customers")
+    assert (event.operation, event.partial, event.absent, event.key) == (Operation.DELETE, False, (), ("id",))
+    assert {name: value for name, value in json.loads(event.before or b"").items() if name[:2] != "__"} == {
+        "id": 1, "b": "x",
+    }  # fmt: skip
+    whole = decode(row, key=b'{"id":1}', table="shop.customers", unavailable_value="another")
+    assert json.loads(whole.before or b"")["a"] == PLACEHOLDER
 
 
 def test_the_placeholder_may_be_told_in_hexadecimal() -> None:
