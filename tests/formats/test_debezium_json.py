@@ -324,6 +324,44 @@ def test_the_delete_of_a_key_change_ranks_before_its_create() -> None:
     assert delete.position < create.position
 
 
+LIFE: list[tuple[str, Any, Any]] = [
+    ("c", None, {"id": 1}), ("u", {"id": 1}, {"id": 1, "a": 2}), ("d", {"id": 1, "a": 2}, None), ("c", None, {"id": 1}),
+]  # fmt: skip
+
+
+def test_changes_of_oracle_that_share_an_scn_are_in_the_order_of_their_delivery() -> None:
+    """Without rs_id, ssn and total_order, the log says nothing else of their order."""
+    messages = [change(code, before, after, **ORACLE) for code, before, after in LIFE]
+    events = [decode(message, place=place) for place, message in enumerate(messages, 9)]
+    positions = [encode_position(event.position) for event in events]
+    assert positions == sorted(positions)
+    assert [event.position[-2:] for event in events] == [("", 1), ("", 1), ("", 0), ("", 1)]
+
+
+@pytest.mark.parametrize("told", [{"rs_id": "0x0004d2.00003039.0124"}, {"ssn": 4}, {"total": 3}])
+def test_the_delete_of_a_key_change_of_oracle_ranks_before_its_create(told: dict[str, Any]) -> None:
+    """Where the log tells its changes apart, only the two halves of one UPDATE share a place."""
+    block = {"transaction": {"id": "5.3.8", "total_order": told["total"]} if "total" in told else None}
+    source = {**ORACLE, **{name: value for name, value in told.items() if name != "total"}}
+    create = change("c", None, {"id": 2}, **source) | block
+    delete = change("d", {"id": 1}, **source) | block
+    assert decode(delete).position[:9] < decode(create).position[:9]
+
+
+@pytest.mark.parametrize(("code", "rank"), [("d", 0), ("c", 1)])
+def test_a_stored_position_of_oracle_stays_valid(code: str, rank: int) -> None:
+    """Its rank stood before the delivery: the identity is the same, and at one place the new position is higher."""
+    before, after = ({"id": 1}, None) if code == "d" else (None, {"id": 1})
+    event = decode(change(code, before, after, **ORACLE))
+    place, delivery = event.position[:8], event.position[9:-2]
+    for each in (0, 1):
+        stored = encode_position((*place, each, "", *delivery, ""))
+        assert stored < encode_position(event.position)
+        assert (identity(stored) == identity(encode_position(event.position))) is (each == rank)
+    above = encode_position((*place[:2], place[2] + 1, *place[3:], 0, "", *delivery, ""))
+    assert above > encode_position(event.position)
+
+
 def test_binlog_positions_compare_as_numbers() -> None:
     """File 100000 follows file 999999's predecessor, and position 1000 follows 999."""
     files = ["bin.000999", "bin.001000", "bin.999999", "bin.1000000"]
