@@ -206,6 +206,8 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A change of a table's schema. It never changes a row."""
 
     table: TableId | None
+    database: str | None = None
+    """The database in which the statement ran, where the message names no table."""
     position: Position
     statement: str
     """DDL text. It is data: it is parsed and never executed."""

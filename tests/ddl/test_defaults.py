@@ -98,6 +98,22 @@ def test_a_constant_of_mysql_is_what_mysql_stores(definition: str, fill: Fill) -
 
 
 @pytest.mark.parametrize(
+    "definition",
+    [
+        "BIT(4) DEFAULT 999", "BIT(4) DEFAULT 16", "BIT DEFAULT 'abc'", "BIT DEFAULT '0'", "BIT(8) DEFAULT 0xffff",
+        "BIT(8) DEFAULT b'111111111'", "BIT(64) DEFAULT 18446744073709551616", "BIT(8) DEFAULT 1e300", "BIT DEFAULT -1",
+        "BIT(9) DEFAULT '999'",
+    ],
+)  # fmt: skip
+def test_bits_that_do_not_fit_are_not_known(definition: str) -> None:
+    """No column holds them: the column is followed, its old rows keep null, and a note says so."""
+    added = _added("mysql", definition)
+    assert (added.default, added.octets) == (None, None)
+    assert added.unknown is not None
+    assert " is not followed into bit: " in added.unknown
+
+
+@pytest.mark.parametrize(
     ("dialect", "definition", "text"),
     [
         ("oracle", "NUMBER(*,2) DEFAULT 1.50 NOT NULL", "1.50"),

@@ -87,7 +87,25 @@ def test_a_message_without_a_table_leaves_the_spelling_of_the_statement() -> Non
     """The name alone finds the table, in its own case if there are two."""
     assert list(_found(_stated("DROP TABLE orders", database=None))) == [LOWER]
     assert list(_found(_stated("DROP TABLE ORDERS", database=None), objects=(LOWER, OTHER))) == [LOWER]
-    assert not _found(_stated("DROP TABLE ORDERS", database=None), objects=(LOWER, "crm.orders"))
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE orders", "ALTER TABLE ORDERS DROP COLUMN note", "TRUNCATE Orders"])
+def test_a_message_without_table_and_database_may_mean_tables_of_several(statement: str) -> None:
+    """Each of them has a note: none is changed, and none is left out unseen."""
+    found = _found(_stated(statement, database=None), objects=(LOWER, "crm.orders", OTHER))
+    assert found.keys() == {LOWER, "crm.orders"}
+    for history in found.values():
+        assert history == SchemaHistory(notes=history.notes)
+        assert history.notes[0].text.startswith("DDL not followed, it may mean crm.orders or shop.orders: ")
+
+
+def test_a_message_without_a_table_means_a_table_of_its_database() -> None:
+    """A table of the same name in another database is another table."""
+    assert list(_found(_stated("TRUNCATE orders"), objects=(LOWER, "crm.orders"))) == [LOWER]
+    assert not _found(_stated("TRUNCATE orders", database="attic"), objects=(LOWER, OTHER))
+    assert list(_found(_stated("TRUNCATE shop.orders", database="attic"), objects=(LOWER, OTHER))) == [LOWER]
+    in_schema = _stated("TRUNCATE orders", database="app", dialect="postgres")
+    assert list(_found(in_schema, objects=("app.public.orders", "crm.public.orders"))) == ["app.public.orders"]
 
 
 @pytest.mark.parametrize(

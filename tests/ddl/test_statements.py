@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tidemark.ddl import filled
 from tidemark.ddl.changes import (
     AddColumn,
     Change,
@@ -613,3 +614,21 @@ def test_a_hostile_expression_costs_little(expression: str) -> None:
 def test_a_type_is_what_iceberg_calls_it(dialect: str, text: str, kind: str | None) -> None:
     """Words of a definition to a type string; None where it is not known."""
     assert type_of(text.split(" "), dialect) == kind
+
+
+@pytest.mark.parametrize("error", [OverflowError, KeyError, RecursionError, ZeroDivisionError, AssertionError])
+def test_whatever_a_text_makes_the_reader_raise_is_told_of_its_statement(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """The ledger keeps the statement, so each later run would end, for all tables."""
+
+    def fails(*_: object) -> None:
+        raise error("17")
+
+    monkeypatch.setattr(filled, "_writer", fails)
+    statement = "ALTER TABLE t ADD c INT DEFAULT 17; DROP TABLE u"
+    parse.cache_clear()
+    try:
+        assert parse(statement, "mysql") == (Unparsed(None, f"reading it failed: {error.__name__}"),)
+    finally:
+        parse.cache_clear()

@@ -456,6 +456,30 @@ def test_a_datum_ends_where_fastavro_ends_it(data: st.DataObject) -> None:
     assert skipping.parse(json.dumps(schema).encode()).skip(first + second, 0) == stream.tell() == len(first)
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        "double", "float", "boolean", {"type": "fixed", "name": "F", "size": 3},
+        {"type": "record", "name": "P", "fields": [{"name": "x", "type": "double"}, {"name": "y", "type": "float"}]},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["array", "map"])
+@pytest.mark.parametrize("count", [10**6, -(10**6), 2**62])
+def test_more_items_than_the_bytes_hold_are_refused_at_once(items: Any, kind: str, count: int) -> None:
+    """The count is data of the file: no item is looked for where the bytes have no place for all of them."""
+    schema = {"type": kind, "items" if kind == "array" else "values": items}
+    size = number(9) if count < 0 else b""
+    with pytest.raises(IndexError, match="more items than what is left holds"):
+        skipping.parse(json.dumps(schema).encode()).skip(number(count) + size + bytes(64), 0)
+
+
+def test_a_container_with_such_a_count_is_refused(tmp_path: Path) -> None:
+    """It was read for as long as its count said."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "double"}}]}
+    with pytest.raises(LandingError, match="more items than what is left holds"):
+        rows(write(tmp_path, container(schema, [[number(10**6)]])))
+
+
 @given(value=st.integers(-(2**63), 2**63 - 1))
 def test_numbers_are_zigzag(value: int) -> None:
     """Every long comes back, with the place behind it."""

@@ -484,6 +484,15 @@ def test_a_last_row_of_csv_is_read_however_it_is_cut_into_chunks(tmp_path: Path)
             assert sum(len(rows) for _, rows in datahub_csv.groups(chunks, stored, 1)) == count
 
 
+def test_a_header_of_csv_with_many_columns_twice_is_refused_at_once(tmp_path: Path) -> None:
+    """Each name is counted once, however many there are."""
+    header = ",".join(f"c{number}" for number in range(100_000))
+    began = time.process_time()
+    with pytest.raises(LandingError, match="line 1: the header names a column twice: c0, c1, c10, "):
+        containers.inspect(write(tmp_path, "a.csv", f"{header},{header}\n1,2\n".encode()))
+    assert time.process_time() - began < 10  # about 1; in the square of the names it is minutes
+
+
 def test_a_row_of_csv_that_is_no_utf8_is_kept_as_it_stands(tmp_path: Path) -> None:
     """Its decoder sets it aside with its bytes, and its neighbours are read."""
     path = write(tmp_path, "a.csv", HEADER.encode() + b"1,2,a\n2,\xff,b\n3,4,c\n")

@@ -232,6 +232,7 @@ NO_ROW_CHANGES: list[dict[str, Any]] = [
     {"isDdl": True, "sql": "alter table orders drop v"}, {"isDdl": True, "sql": ""}, {"isHeartbeat": True},
     {"type": "ALTER", "sql": "alter table orders drop v"}, {"type": "QUERY", "sql": None}, {"type": "GTID"},
     {"type": "TRUNCATE", "sql": "truncate orders"}, {"type": "COMMIT"}, {"type": "CINDEX"},
+    {"type": "QUERY", "sql": "alter table orders rename column v to w"},
 ]  # fmt: skip
 
 
@@ -402,6 +403,33 @@ def test_the_statement_behind_settings_counts() -> None:
         decode(rows("QUERY", data=None, sql="SET STATEMENT max_statement_time=60 FOR DELETE FROM orders"))
     truncation = decode(rows("DDL", isDdl=True, sql="SET STATEMENT max_statement_time=60 FOR TRUNCATE orders"))[1]
     assert truncation.operation is Operation.TRUNCATE
+
+
+@pytest.mark.parametrize("is_ddl", [False, None, True])
+@pytest.mark.parametrize(
+    ("sql", "operations"),
+    [
+        ("ALTER TABLE orders RENAME COLUMN a TO b", []),
+        ("/* x */ DROP TABLE orders", []),
+        ("RENAME TABLE orders TO old_orders", []),
+        ("truncate orders", [Operation.TRUNCATE]),
+    ],
+)
+def test_a_query_that_changes_a_schema_is_a_schema_change(
+    sql: str, operations: list[Operation], *, is_ddl: bool | None
+) -> None:
+    """Canal writes DDL so that its own parser does not know; it says the same as under its own type."""
+    change, *others = decode(rows("QUERY", sql=sql, isDdl=is_ddl))
+    assert isinstance(change, SchemaChange)
+    assert (change.statement, str(change.table), change.database) == (sql, "shop.orders", None)
+    assert [event.operation for event in others] == operations
+
+
+@pytest.mark.parametrize("database", ["shop", ""])
+def test_a_query_that_names_no_table_keeps_its_database(database: str) -> None:
+    """The statement names the table, and the session its database."""
+    (change,) = decode(rows("QUERY", sql="TRUNCATE orders", table="", database=database))
+    assert (change.table, change.database) == (None, database or None)
 
 
 @pytest.mark.parametrize("type_", ["INSERT", "DELETE", "UPDATE", "INIT"])

@@ -324,6 +324,44 @@ def test_the_delete_of_a_key_change_ranks_before_its_create() -> None:
     assert delete.position < create.position
 
 
+LIFE: list[tuple[str, Any, Any]] = [
+    ("c", None, {"id": 1}), ("u", {"id": 1}, {"id": 1, "a": 2}), ("d", {"id": 1, "a": 2}, None), ("c", None, {"id": 1}),
+]  # fmt: skip
+
+
+def test_changes_of_oracle_that_share_an_scn_are_in_the_order_of_their_delivery() -> None:
+    """Without rs_id, ssn and total_order, the log says nothing else of their order."""
+    messages = [change(code, before, after, **ORACLE) for code, before, after in LIFE]
+    events = [decode(message, place=place) for place, message in enumerate(messages, 9)]
+    positions = [encode_position(event.position) for event in events]
+    assert positions == sorted(positions)
+    assert [event.position[-2:] for event in events] == [("", 1), ("", 1), ("", 0), ("", 1)]
+
+
+@pytest.mark.parametrize("told", [{"rs_id": "0x0004d2.00003039.0124"}, {"ssn": 4}, {"total": 3}])
+def test_the_delete_of_a_key_change_of_oracle_ranks_before_its_create(told: dict[str, Any]) -> None:
+    """Where the log tells its changes apart, only the two halves of one UPDATE share a place."""
+    block = {"transaction": {"id": "5.3.8", "total_order": told["total"]} if "total" in told else None}
+    source = {**ORACLE, **{name: value for name, value in told.items() if name != "total"}}
+    create = change("c", None, {"id": 2}, **source) | block
+    delete = change("d", {"id": 1}, **source) | block
+    assert decode(delete).position[:9] < decode(create).position[:9]
+
+
+@pytest.mark.parametrize(("code", "rank"), [("d", 0), ("c", 1)])
+def test_a_stored_position_of_oracle_stays_valid(code: str, rank: int) -> None:
+    """Its rank stood before the delivery: the identity is the same, and at one place the new position is higher."""
+    before, after = ({"id": 1}, None) if code == "d" else (None, {"id": 1})
+    event = decode(change(code, before, after, **ORACLE))
+    place, delivery = event.position[:8], event.position[9:-2]
+    for each in (0, 1):
+        stored = encode_position((*place, each, "", *delivery, ""))
+        assert stored < encode_position(event.position)
+        assert (identity(stored) == identity(encode_position(event.position))) is (each == rank)
+    above = encode_position((*place[:2], place[2] + 1, *place[3:], 0, "", *delivery, ""))
+    assert above > encode_position(event.position)
+
+
 def test_binlog_positions_compare_as_numbers() -> None:
     """File 100000 follows file 999999's predecessor, and position 1000 follows 999."""
     files = ["bin.000999", "bin.001000", "bin.999999", "bin.1000000"]
@@ -541,12 +579,35 @@ def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
     assert not isinstance(control, ChangeEvent)
 
 
+OF_LOGS = [
+    {"connector": "oracle", "scn": "1"}, {"connector": "mysql", "file": "log.000007", "pos": 9},
+    {"connector": "mariadb", "file": "log.000007", "pos": 9}, {"connector": "postgresql", "lsn": 9},
+    {"connector": "vitess"},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("code", "after"), [("u", {"id": 1, "a": "new", "b": "x"}), ("d", None)])
-def test_an_old_image_is_without_the_placeholder(code: str, after: dict[str, Any] | None) -> None:
-    """Oracle's log lacks the old value of a LOB: the placeholder is no value that the row ever had."""
-    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after, connector="oracle", scn="1"))
+@pytest.mark.parametrize("source", OF_LOGS)
+def test_an_old_image_is_without_the_placeholder(
+    code: str, after: dict[str, Any] | None, source: dict[str, Any]
+) -> None:
+    """Oracle's log lacks the old value of a LOB, and MySQL's with NOBLOB: the placeholder was no value of the row."""
+    event = decode(change(code, {"id": 1, "a": PLACEHOLDER, "b": "x"}, after, **source))
     assert (event.partial, event.absent) == (False, ())
     assert json.loads(event.before or b"") == {"id": 1, "b": "x"}
+
+
+@pytest.mark.parametrize("connector", ["oracle", "mysql", "mariadb", "postgresql", None])
+def test_a_flattened_row_that_is_deleted_is_without_the_placeholder(connector: str | None) -> None:
+    """It is the row before the delete, as `before` of an envelope."""
+    row = {"id": 1, "a": PLACEHOLDER, "b": "x", "__op": "d", "__deleted": "true", "__connector": connector}
+    event = decode(row, key=b'{"id":1}', table="shop.customers")
+    assert (event.operation, event.partial, event.absent, event.key) == (Operation.DELETE, False, (), ("id",))
+    assert {name: value for name, value in json.loads(event.before or b"").items() if name[:2] != "__"} == {
+        "id": 1, "b": "x",
+    }  # fmt: skip
+    whole = decode(row, key=b'{"id":1}', table="shop.customers", unavailable_value="another")
+    assert json.loads(whole.before or b"")["a"] == PLACEHOLDER
 
 
 def test_the_placeholder_may_be_told_in_hexadecimal() -> None:

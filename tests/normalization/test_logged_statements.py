@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemark.events import SchemaChange, TableId
+from tidemark.ledger.rows import StatementRow
 from tidemark.normalization.logged_statements import logged_statement
 
 
@@ -24,3 +25,11 @@ def test_statements_that_may_change_what_is_there_are_kept(statement: str, *, ke
     """Also those that bring back a table, and those in executable comments."""
     event = SchemaChange(table=TableId("s", None, "t"), position=(1, 2), statement=statement)
     assert (logged_statement(event, 0) is not None) is kept
+
+
+def test_the_database_of_a_statement_without_a_table_is_kept() -> None:
+    """A name in the text is one of that database."""
+    logged = logged_statement(SchemaChange(table=None, database="s", position=(1, 2), statement="drop table t"), 0)
+    assert logged is not None
+    row = StatementRow.of(3, logged)
+    assert (row.database, row.schema, row.name) == ("s", None, None)

@@ -106,10 +106,14 @@ def _skip_union(skips: tuple[Skip, ...]) -> Skip:
     return skip
 
 
-def _skip_blocks(item: Skip) -> Skip:
+def _skip_blocks(item: Skip, least: int) -> Skip:
+    """Return what skips blocks of items that take ``least`` bytes or more. Items of one size read no byte."""
+
     def skip(buffer: bytes, place: int) -> int:
         count, place = block(buffer, place)
         while count:
+            if count * least > len(buffer) - place:
+                raise IndexError("more items than what is left holds")
             for _ in range(count):
                 place = item(buffer, place)
             count, place = block(buffer, place)
@@ -170,11 +174,11 @@ class _Parser:
                 item = self.kind(schema.get("items"), namespace, depth - 1)
                 if item.least == 0:
                     raise ValueError("an array of items that take no bytes")
-                return AvroType("array", _skip_blocks(item.skip), 1, 1 + item.steps)
+                return AvroType("array", _skip_blocks(item.skip, item.least), 1, 1 + item.steps)
             case "map":
                 value = self.kind(schema.get("values"), namespace, depth - 1)
                 entry = _skip_record((_skip_chunk, value.skip))
-                return AvroType("map", _skip_blocks(entry), 1, 2 + value.steps)
+                return AvroType("map", _skip_blocks(entry, 1 + value.least), 1, 2 + value.steps)
             case _:
                 return self._reference(type_, namespace)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.constants import Constant, UnknownValueError
@@ -35,7 +35,7 @@ def filled(value: Constant, declared: Declaration) -> Fill:
     fill = _writer(declared)
     try:
         return fill(value, declared)
-    except (ValueError, InvalidOperation) as error:
+    except (ValueError, ArithmeticError) as error:
         raise UnknownValueError(
             f"{_shown(value)} is not followed into {declared.word or 'its type'}: {error}"
         ) from error
@@ -99,6 +99,8 @@ def _bits(value: Constant, declared: Declaration) -> Fill:
     number = int.from_bytes(value.encode(), "big") if isinstance(value, str) else int(number_of(value))
     if number < 0:
         raise ValueError("bits below zero")
+    if number.bit_length() > (declared.size or 1):
+        raise ValueError("more bits than its type has")
     width = (_length(declared) + 7) // 8
     return Fill(str(number), number.to_bytes(width, "big"))
 

@@ -58,7 +58,8 @@ class KnownTables:
         """Return the table that a statement means; none if it is not known.
 
         There are several if neither the statement nor its message spells one that is known. They are known tables whose
-        names differ in case alone, or one of them and the table that the statement spells, which has no events.
+        names differ in case alone, or one of them and the table that the statement spells, which has no events; or
+        tables of one name in several databases, where the message has none.
 
         Args:
             named: the name in the statement.
@@ -70,16 +71,21 @@ class KnownTables:
         tables = self.alike(stated)
         spelled = [name for name in (stated, of_message) if name in tables]
         if not tables and named is not None and not row.name:
-            # The message names no table: take the known table of this name, if there is exactly one.
+            tables = self._of_this_name(named, row)
             ending = "." + ".".join(named.parts)
-            found = [names for folded, names in self._alike.items() if f".{folded}".endswith(ending.casefold())]
-            tables = found[0] if len(found) == 1 else ()
             spelled = [name for name in tables if f".{name}".endswith(ending)]
-            spelled = spelled if len(spelled) == 1 else []
+            spelled = spelled if len(spelled) == 1 and len(set(map(str.casefold, tables))) == 1 else []
         if spelled or len(tables) != 1:
             return tuple(spelled[:1]) or tables
         names_it = bool(row.name) and not (renames and of_message.casefold() != stated.casefold())
         return (*tables, stated) if self._case_matters(row.dialect, names_it=names_it) else tables
+
+    def _of_this_name(self, named: Name, row: StatementRow) -> tuple[str, ...]:
+        """Return the known tables of a name whose message names no table: those of its database, if it has one."""
+        ending = "." + ".".join(named.parts).casefold()
+        begin = f"{row.database.casefold()}." if row.database else ""
+        found = (names for folded, names in self._alike.items() if f".{folded}".endswith(ending))
+        return tuple(name for name in chain.from_iterable(found) if name.casefold().startswith(begin))
 
     def _case_matters(self, dialect: str, *, names_it: bool) -> bool:
         """Return whether a statement in another case than that of the only known table may mean another one.

@@ -37,7 +37,7 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
 
     Returns:
         The changes in the order of the text; none for a statement that changes no table (an index, a comment, grants, a
-        new table).
+        new table). A hostile text raises nothing.
     """
     if dialect not in DIALECTS:
         return (Unparsed(None, f"DDL of the dialect {dialect!r} is not read"),)
@@ -47,9 +47,11 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
         return (Unparsed(None, "a part of the statement stands in an executable comment"),)
     try:
         tokens = words_of(executed(statement) if dialect == "mysql" else statement, dialect)
+        return tuple(_changes(list(split(tokens, TokenType.SEMICOLON)), dialect))
     except SqlglotError:
         return (Unparsed(None, "a quotation mark or a comment is not closed"),)
-    return tuple(_changes(list(split(tokens, TokenType.SEMICOLON)), dialect))
+    except Exception as error:  # noqa: BLE001  the ledger keeps the statement: an error would end every later run
+        return (Unparsed(None, f"reading it failed: {type(error).__name__}"),)
 
 
 def _changes(parts: Sequence[Sequence[Token]], dialect: str) -> Iterator[Change]:

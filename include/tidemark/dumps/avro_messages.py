@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemark.avro.binary import chunk, varint
 from tidemark.avro.skipping import AvroType, branch_of
-from tidemark.dumps.kafka_records import bytes_of_text
+from tidemark.dumps.kafka_records import bytes_of_key, bytes_of_text
 
 Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int | None]
 """The columns of ``MESSAGES`` after ``place``."""
@@ -81,14 +81,18 @@ def _check(name: str, kind: AvroType) -> None:
         raise ValueError(f"`{name}` of a Kafka record is {', '.join(sorted(wrong))}; write it as Kafka has it")
 
 
-def _value(kind: AvroType, buffer: bytes, place: int) -> tuple[bytes | None, int]:
-    """Return the bytes of a value. Text is JSON as it stands or Base64, as in Kafka records of other containers."""
-    if kind.name == "union":
-        kind, place = branch_of(kind, buffer, place)
-    content, place = _content(kind, buffer, place)
-    if kind.name == "string" and content is not None:
-        return bytes_of_text(content.decode()), place
-    return content, place
+def _bytes(of_text: Callable[[str], bytes]) -> Callable[[AvroType, bytes, int], tuple[bytes | None, int]]:
+    """Return the function that reads a key or a value. Text is JSON or Base64, as in records of other containers."""
+
+    def read(kind: AvroType, buffer: bytes, place: int) -> tuple[bytes | None, int]:
+        if kind.name == "union":
+            kind, place = branch_of(kind, buffer, place)
+        content, place = _content(kind, buffer, place)
+        if kind.name == "string" and content is not None:
+            return of_text(content.decode()), place
+        return content, place
+
+    return read
 
 
 def _topic(kind: AvroType, buffer: bytes, place: int) -> tuple[str | None, int]:
@@ -115,5 +119,6 @@ def _number(least: int, most: int) -> Callable[[AvroType, bytes, int], tuple[int
 _PLACES: Final = {"key": 0, "value": 1, "topic": 2, "partition": 3, "offset": 4, "timestamp": 5}
 
 _READERS: Final[tuple[Callable[[AvroType, bytes, int], tuple[bytes | int | str | None, int]], ...]] = (
-    _content, _value, _topic, _number(0, 2**31 - 1), _number(0, 2**63 - 1), _number(-(2**63), 2**63 - 1),
+    _bytes(bytes_of_key), _bytes(bytes_of_text), _topic,
+    _number(0, 2**31 - 1), _number(0, 2**63 - 1), _number(-(2**63), 2**63 - 1),
 )  # fmt: skip

@@ -7,6 +7,7 @@ empty text. A quoted cell may span lines. Rows are cut out one at a time, and on
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -110,7 +111,7 @@ def _header(row: tuple[int, bytes] | None, path: str) -> tuple[str, ...]:
     names = tuple(name for name in cells if name)
     if len(names) < len(cells):
         raise _error(path, number, "the header has a column without a name; name it")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise _error(path, number, f"the header names a column twice: {', '.join(twice)}")
     return names

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.dumps.beyond_limit import record
+from tidemark.dumps.json_text import is_valid
 from tidemark.dumps.stored_file import StoredFile, check_expansion, reading
 from tidemark.errors import LandingError
 
@@ -101,7 +102,7 @@ def unwrapped(line: bytes) -> Row | None:
     if isinstance(value, str):
         value = bytes_of_text(value)
     if isinstance(key, str):
-        key = key.encode()
+        key = bytes_of_key(key)
     return key, value, record.topic, record.partition, record.offset, record.timestamp
 
 
@@ -122,6 +123,22 @@ def bytes_of_text(text: str) -> bytes:
         return binascii.a2b_base64(stripped, strict_mode=True)
     except ValueError:
         return text.encode()
+
+
+def bytes_of_key(text: str) -> bytes:
+    """Return the bytes of a key that stands as text: of Base64 if a JSON object or null comes of it, else as it stands.
+
+    No decoder reads another key. A plain text may happen to be Base64 (``abcd``), so it stays.
+    """
+    if text[:1] in _NO_BASE64:
+        return text.encode()
+    found = bytes_of_text(text)
+    is_read = found.lstrip()[:1] == b"{" or found.strip() == b"null"
+    return found if is_read and is_valid(found) else text.encode()
+
+
+_NO_BASE64: Final = frozenset({"", "{", "[", '"'})
+"""Beginnings of JSON, which nearly all keys are."""
 
 
 def parquet_batches(
@@ -227,6 +244,10 @@ def _column(column: pa.Array, field: pa.Field) -> pa.Array:
         column = column.dictionary_decode()
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
-    if field.name == "value" and any(is_text(column.type) for is_text in _TEXT):
-        column = pa.array([None if text is None else bytes_of_text(text) for text in column.to_pylist()], pa.binary())
+    read = _OF_TEXT.get(field.name)
+    if read and any(is_text(column.type) for is_text in _TEXT):
+        column = pa.array([None if text is None else read(text) for text in column.to_pylist()], pa.binary())
     return column.cast(field.type)
+
+
+_OF_TEXT: Final = {"key": bytes_of_key, "value": bytes_of_text}

@@ -40,7 +40,7 @@ from tidemark.formats import _truncations as truncations
 from tidemark.formats._canal import byte_lists, columns, fixed_bytes, images, incomplete, labels
 from tidemark.formats._json import ABSENT, NULL, RowLayout, read, table_of_option
 from tidemark.formats._positions import of_offsets
-from tidemark.formats._statements import row_change, statement_only
+from tidemark.formats._statements import row_change, schema_change, statement_only
 
 TOOLS = ("Canal", "Alibaba DTS", "TiCDC", "Flink CDC", "Huawei DRS")
 
@@ -82,12 +82,12 @@ CONTROLS = {
     "COMMIT": "transaction_end",
     "TRANSACTIONEND": "transaction_end",
 }
-"""``QUERY`` without ``isDdl`` is SQL text that is no DDL. It may annotate a row change: see ``Options.annotations``."""
+"""``QUERY`` is SQL text that Canal's parser of DDL does not know. It may be DDL all the same, of new or MariaDB's own
+clauses, and then lacks ``isDdl``. Or it annotates a row change: see ``Options.annotations``."""
 
 _ANNOTATED = (
     ". If the log is in ROW format and only annotates its rows (MariaDB does), write the option `annotations: true`"
 )
-
 
 ORDERS_BY_OFFSET = True
 ranks_by_commit = of_offsets
@@ -232,7 +232,7 @@ def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | 
 def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event]:
     """Return the events of a message that is not a row change."""
     type_ = (flat.type or "").upper()
-    if flat.isDdl or type_ in SCHEMA_CHANGES:
+    if flat.isDdl or type_ in SCHEMA_CHANGES or (type_ == "QUERY" and schema_change(flat.sql or "")):
         images.refuse_rows("a schema change", flat.type, flat.data, flat.old)
         return _schema_change(flat, type_, order, options)
     kind = "heartbeat" if flat.isHeartbeat else CONTROLS.get(type_)
@@ -271,6 +271,7 @@ def _schema_change(flat: FlatMessage, type_: str, order: Position, options: Opti
         raise MalformedMessageError(f"`sql` {found}, and the type is {flat.type}")
     change = SchemaChange(
         table=table,
+        database=None if table else flat.database or None,
         position=changed(*order, 0),
         statement=statement,
         committed_at=committed_at,

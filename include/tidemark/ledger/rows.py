@@ -158,7 +158,7 @@ class StatementRow(LedgerRow, frozen=True, kw_only=True):
     @classmethod
     def of(cls, batch: int, statement: LoggedStatement) -> StatementRow:
         """Return the row of a statement of one batch."""
-        table = statement.table or TableId(None, None, "")
+        table = statement.table or TableId(statement.database, None, "")
         return cls(
             batch=batch,
             database=table.database,

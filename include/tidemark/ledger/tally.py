@@ -34,6 +34,8 @@ class LoggedStatement(msgspec.Struct, frozen=True):
     """When it was committed, else captured, else landed; epoch µs, UTC. None for a load: its rows have the times."""
     together: tuple[str, ...] = ()
     """Of a part of a statement: the tables that the whole statement changed (``SchemaChange.together``)."""
+    database: str | None = None
+    """Where the message names no table: the database in which the statement ran."""
 
 
 LOAD = "initial_load"

@@ -27,6 +27,5 @@ def logged_statement(event: SchemaChange, landed_at: int) -> LoggedStatement | N
     position = encode_position(event.position)
     times = (event.committed_at, event.captured_at, landed_at)
     at = next(time for time in times if time is not None)
-    return LoggedStatement(
-        event.table, position, event.dialect, event.statement[:_LONGEST_STATEMENT], at, event.together
-    )
+    text = event.statement[:_LONGEST_STATEMENT]
+    return LoggedStatement(event.table, position, event.dialect, text, at, event.together, event.database)

@@ -53,7 +53,8 @@ def one_of_joined(labels: str) -> str:
     """
     parts = labels.split(",")
     if "\\" in labels:
-        parts += [plain for _, plain in escaped_labels(labels) if plain not in parts]
+        known = frozenset(parts)
+        parts += [plain for _, plain in escaped_labels(labels) if plain not in known]
     return f"joined {msgspec.json.encode(parts).decode()}"
 
 

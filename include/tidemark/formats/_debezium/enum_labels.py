@@ -23,7 +23,7 @@ ESCAPED = b"\\\\"
 _ENUM = "io.debezium.data.Enum"
 
 CONNECTORS = frozenset({"mysql", "mariadb"})
-"""Those of MySQL and MariaDB, whose logs have all values of a row and no placeholders."""
+"""Those of MySQL and MariaDB, which escape labels."""
 
 _NONE: Mapping[str, Mapping[bytes, msgspec.Raw]] = MappingProxyType({})
 

@@ -13,6 +13,7 @@ from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.cells import YUGABYTEDB, Cells
 from tidemark.formats._debezium.flattened import FlatRow
 from tidemark.formats._debezium.log_rows import corrected
+from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._json import RowLayout, members, untyped
@@ -49,6 +50,7 @@ def change(
     if deleted:
         image = flattened.deleted_image(row, found, key)
         layout = layout.widened(key.names) if key else layout
+        image = captured(image, layout, options.unavailable_value)
     image = corrected(image, row.operation, message.key, source, schema) or image
     absent = () if deleted else _unchanged(image, layout, row, read, options)
     return ChangeEvent(

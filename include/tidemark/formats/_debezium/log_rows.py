@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from tidemark.events import Operation
-from tidemark.formats._debezium.enum_labels import CONNECTORS, ESCAPED, with_plain_labels
+from tidemark.formats._debezium.enum_labels import ESCAPED, with_plain_labels
 from tidemark.formats._debezium.envelope import Row
-from tidemark.formats._debezium.old_images import captured
+from tidemark.formats._debezium.old_images import without
+from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import without_unlogged
 
@@ -22,8 +23,9 @@ def correct(row: Row, record_key: bytes | None, source: Source, schema: msgspec.
         schema: of the message.
         text: the placeholder for values that the log does not have.
     """
-    if source.connector not in CONNECTORS and row.before is not None and row.layout is not None:
-        row.before = captured(row.before, row.layout, text)
+    if row.before is not None and row.layout is not None:
+        absent = unavailable(row.before, row.layout, text)  # as `captured`, without a call for each message
+        row.before = without(row.before, absent) if absent else row.before
     has_less = row.operation is Operation.DELETE and source.connector == "postgresql"
     if has_less or ESCAPED in (row.before or b"") or ESCAPED in (row.after or b""):
         row.before = corrected(row.before, row.operation, record_key, source, schema)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from tidemark.formats._debezium.options import Options
@@ -22,9 +24,13 @@ def of_update(before: bytes, layout: RowLayout, options: Options) -> tuple[bytes
 def captured(before: bytes, layout: RowLayout, text: str) -> bytes:
     """Return an image of the row before without the columns that hold the placeholder ``text``.
 
-    Oracle's connector writes it for a LOB that the change wrote, because the log does not have the old value.
+    Oracle's connector writes it for a LOB that the change wrote, and MySQL's for a BLOB or TEXT with
+    ``binlog_row_image=NOBLOB``: the log does not have the old value.
     """
     absent = unavailable(before, layout, text)
-    if not absent:
-        return before
+    return without(before, absent) if absent else before
+
+
+def without(before: bytes, absent: Collection[str]) -> bytes:
+    """Return an image of the row before without the columns that the log does not have."""
     return msgspec.json.encode({name: raw for name, raw in members(before).items() if name not in absent})

@@ -5,12 +5,14 @@ positions of one connector have the same parts:
 
     mysql, mariadb  binlog file number, pos; the delivery; row, rank (``_mysql.log_number``)
     postgresql      lsn, total_order or 0, rank; the delivery: rows of one COPY share an lsn
-    oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0, rank; the delivery
+    oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0, rank; the delivery; without rs_id,
+                    ssn and total_order the rank stands behind the delivery
     sqlserver, db2  commit_lsn, change_lsn, event_serial_no, rank; the delivery
     mongodb         ts_ms, ord, which the changes of one transaction share, then the place in the dump
     any other       ts_ms, then the place in the dump
 
-The rank puts the delete of a key change before its create. The delivery (``events.placed``) is the event's number in
+The rank puts the delete of a key change before its create. It stands behind the delivery where changes of one row may
+share all that is before it. The delivery (``events.placed``) is the event's number in
 its transaction, 0 if the message has none, and the place in the dump. What stands before and behind it is the same in
 an event that is sent again.
 
@@ -155,6 +157,10 @@ SEQUENCES: dict[str, Callable[[Source, int], Places]] = {
 """By connector: the function that returns the sequence of an event, or None if ``source`` has none."""
 
 
+_SCNS = 2
+"""Parts of Oracle's sequence that several changes of one row may share. Behind them stands what tells changes apart."""
+
+
 def position(source: Source, operation: Operation, transaction: Transaction | None, message: Message) -> Position:
     """Return the position of a row change, by the table in the module's docstring.
 
@@ -177,7 +183,9 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
         file, offset, row = sequence
         # `placed(changed(file, offset), (total, *message.order), (row, rank))`, which would cost three times as much
         return (1, file, offset, "", total, *message.order, "", row, rank)
-    return placed(changed(*sequence, rank), (total, *message.order))
+    delivery = (total, *message.order)
+    shared = find is _redo and not any(sequence[_SCNS:])  # changes of one row may have all this in common
+    return placed(changed(*sequence), delivery, (rank,)) if shared else placed(changed(*sequence, rank), delivery)
 
 
 def statement_position(source: Source, message: Message) -> Position:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 
 from tidemark.avro.binary import block, chunk, varint
 from tidemark.errors import MalformedMessageError
@@ -23,7 +24,7 @@ class Fields:
         self.names = tuple(name for name, _ in columns)
         self.numbers = tuple(number for _, number in columns)
         if len(set(self.names)) < len(columns):
-            twice = sorted({name for name in self.names if self.names.count(name) > 1})
+            twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
             raise MalformedMessageError(f"`fields` names a column twice: {', '.join(twice)}")
         postgresql = dts_types.FAMILIES.get(source) is dts_types.POSTGRESQL
         self.jsonb = tuple(n for n, number in enumerate(self.numbers) if postgresql and number == JSONB)
