@@ -57,7 +57,8 @@ def _difference(session: SparkSession, lake: Lake, row: TableRow) -> dict[str, i
     names = list(dict.fromkeys([*old.columns, *new.columns]))
     as_text = {name for name in names if _type(old, name) != _type(new, name)}
     old, new = (
-        frame.select(*(_cell(frame, name, n, name in as_text) for n, name in enumerate(names))) for frame in (old, new)
+        frame.select(*(_cell(frame, name, n, as_text=name in as_text) for n, name in enumerate(names)))
+        for frame in (old, new)
     )
     if not key or key != key_before:
         return {"added": new.exceptAll(old).count(), "removed": old.exceptAll(new).count(), "changed": 0}
@@ -72,7 +73,7 @@ def _type(frame: DataFrame, name: str) -> str | None:
     return frame.schema[name].dataType.simpleString() if name in frame.columns else None
 
 
-def _cell(frame: DataFrame, name: str, number: int, as_text: bool) -> Column:  # noqa: FBT001
+def _cell(frame: DataFrame, name: str, number: int, *, as_text: bool) -> Column:
     """Return a column by its number, as a name could clash with other names; null if the frame does not have it.
 
     ``as_text``: the types of the two sides differ.

@@ -98,7 +98,7 @@ class Comparison:
         suspects = classing.suspects(earlier, self._pairs)
         reached = self._take_events(bench, known, suspects)
         counts = bench.classify(reached=reached)
-        keys = [self._key(*row) for row in bench.listed(LISTED)] if self._pairs.key else []
+        keys = [self._key(row) for row in bench.listed(LISTED)] if self._pairs.key else []
         kept = [each for each in keys if sum(map(len, each.key.values())) <= _LONGEST_KEY]
         before = classing.kept(earlier, self._pairs)
         settled = earlier is not None and len(before) == earlier.differing_count and not bench.differ_still(before)
@@ -116,7 +116,8 @@ class Comparison:
         bench.take_suspected([] if marks.all_keys else suspects)
         return known.reached and not marks.all_pending
 
-    def _key(self, text: str, why: str, kind: str, pending: bool) -> DifferingKey:  # noqa: FBT001  a row of the bench
+    def _key(self, row: tuple[str, str, str, bool]) -> DifferingKey:
+        text, why, kind, pending = row
         cells = zip(self._pairs.key, canonical.key_cells(text), strict=True)
         key = {pair.lake: canonical.given(pair.kind, cell) for pair, cell in cells}
         return DifferingKey(why=Class(why), kind=Class(kind), key=key, pending=pending)

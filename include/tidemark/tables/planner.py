@@ -82,8 +82,8 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
         is_fed=promised.feed,
         soft=promised.deletes is choices.Deletes.SOFT,
-        compares=not checks and _compares(source, found, bool(key)),
-        compares_images=not checks and _compares_images(source, found, bool(key)),
+        compares=not checks and _compares(source, found, has_key=bool(key)),
+        compares_images=not checks and _compares_images(source, found, has_key=bool(key)),
         row_checks=checks,
         masks=masks,
         called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
@@ -181,7 +181,7 @@ def _refuse_kept(source: str, found: Found, promised: model.Table, table: Table 
         )
 
 
-def _compares(source: model.Source, found: Found, has_key: bool) -> bool:  # noqa: FBT001  it is what is known
+def _compares(source: model.Source, found: Found, *, has_key: bool) -> bool:
     """Return whether events are compared with the rows that they need.
 
     They cannot be while transactions wait, nor where rows come from several names or keys, or bring values from other
@@ -191,14 +191,14 @@ def _compares(source: model.Source, found: Found, has_key: bool) -> bool:  # noq
         return False
     if not has_key and (found.partial or formats.ranks_copies(formats.resolve(source.format))):
         return False
-    asked = source.invariants
-    return {asked.missing_rows, asked.existing_rows, asked.before_images} != {choices.Consequence.OFF}
+    of = source.invariants
+    return {of.missing_rows, of.existing_rows, of.before_images} != {choices.Consequence.OFF}
 
 
-def _compares_images(source: model.Source, found: Found, has_key: bool) -> bool:  # noqa: FBT001  it is what is known
+def _compares_images(source: model.Source, found: Found, *, has_key: bool) -> bool:
     """Return whether before images are compared with the row before."""
-    asked = source.invariants.before_images is not choices.Consequence.OFF
-    return has_key and asked and _compares(source, found, has_key)
+    is_on = source.invariants.before_images is not choices.Consequence.OFF
+    return has_key and is_on and _compares(source, found, has_key=has_key)
 
 
 def _refuse_layout(
