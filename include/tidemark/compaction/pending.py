@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from tidemark.compaction.run import Standing
+from tidemark.compaction.run import Cut, Standing
 from tidemark.ledger import cuts
+from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.transactions import OPEN, GivenUp
 from tidemark.sources.choices import Transactions
 from tidemark.sources.model import Source
 from tidemark.tables import schema_policies
@@ -44,3 +47,12 @@ def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
         return True
     waiting = [name for name, row in published.items() if row.reason == schema_policies.CONSENT]
     return not all(schema_policies.lacks_consent(source, name) for name in waiting)
+
+
+def given_up(ledger: Ledger, source: Source, cut: Cut) -> GivenUp:
+    """Return the open transactions that hold nothing back: given up by published cuts, and now by this one."""
+    known = ledger_transactions.given_up(ledger)
+    if source.transactions != Transactions.IGNORE:
+        return known
+    opened = ledger_transactions.ids_in(ledger.transactions(), cut.batch, OPEN)
+    return replace(known, cuts={**dict.fromkeys(opened, cut.number), **known.cuts})

@@ -80,6 +80,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         published=published,
         routed=routed,
         requests=requests,
+        given_up=pending.given_up(ledger, source, cut),
     )
     lineages = renamed.known_to(ledger, source, newest)
     if outdated := renamed.outdated(this, lineages):
@@ -95,11 +96,23 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     ledger.replace(TableRow, rows, equals("cut", cut.number))
     built = [each for each in decisions if isinstance(each, Built)]
     contradictions.note(ledger, cut.number, built)
-    begun = CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest, reprocessed=reprocessings.newest(ledger) or None)
-    ledger.replace(CutRow, [begun], equals("cut", cut.number))
+    ledger.replace(CutRow, [_begun(this)], equals("cut", cut.number))
     report = _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
     unasked = [f"{row.object}: {row.reason}" for row in rows if row.reason == schema_policies.CONSENT]
     return replace(report, remarks=(*unasked, *contradictions.sentences(built)))
+
+
+def _begun(this: Run) -> CutRow:
+    """Return the row of a cut whose candidates are built."""
+    number, batch = this.cut.number, this.cut.batch
+    given_up = sorted(id_ for id_, cut in this.given_up.cuts.items() if cut == number)
+    return CutRow(
+        cut=number,
+        state=cuts.CANDIDATE,
+        batch=batch,
+        reprocessed=reprocessings.newest(this.ledger) or None,
+        given_up=tuple(given_up) or None,
+    )
 
 
 def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:
