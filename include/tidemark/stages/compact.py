@@ -12,7 +12,17 @@ from dataclasses import replace
 
 import structlog
 
-from tidemark.compaction import accounting, building, contradictions, deciding, finding, pending, rebuilding, renamed
+from tidemark.compaction import (
+    accounting,
+    building,
+    contradictions,
+    deciding,
+    finding,
+    pending,
+    rebuild_requests,
+    rebuilding,
+    renamed,
+)
 from tidemark.compaction.decisions import BuildAnew, Built, Decision, Stopped, stopped
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
@@ -48,17 +58,18 @@ def run(source: Source) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
+    cuts.finish(lake, ledger)
+    retrying.finish_retry(lake, source.source)
+    dropped = rebuild_requests.dropped(lake, source)
     while not isinstance(done := _attempt(lake, ledger, source), StageReport):
         for each in done:
             log.warning("table_built_anew", object=each.object, reason=each.reason)
         ledger.request_rebuild(each.object for each in done)
-    return done
+    return replace(done, remarks=(*dropped, *done.remarks))
 
 
 def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequence[BuildAnew]:
     """Build the cut, or return the tables that have to be built from their whole change log instead."""
-    cuts.finish(lake, ledger)
-    retrying.finish_retry(lake, source.source)
     last, published = cuts.last_published(ledger), ledger.published_tables()
     routed = Routing.of(source, ledger, published, last.batch if last else 0)
     published = routed.current(published)
