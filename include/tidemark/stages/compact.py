@@ -50,7 +50,8 @@ def run(source: Source) -> StageReport:
     """Build the candidate of every table that has events which no published cut holds.
 
     An earlier candidate that was never published is dropped and built again from where ``main`` stands, but for one
-    that awaits approval: it stays until there are new events. A cut whose publishing was cut short is finished first.
+    that awaits approval: it stays until there are new events, or another request to build a table again. A cut whose
+    publishing was cut short is finished first.
 
     Raises:
         LedgerError: events went missing.
@@ -77,7 +78,8 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     requests = routed.requests(ledger)
     behind = routed.behind(published)
     nothing_new = pending.is_up_to_date(last, published, newest) and not pending.is_released(source, published)
-    if not (requests or behind) and (nothing_new or pending.is_awaiting_approval(ledger, newest)):
+    is_idle = nothing_new and not (requests or behind)
+    if is_idle or pending.is_awaiting_approval(ledger, newest, requests, behind):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     standing = pending.standing_of(last, published, behind)
