@@ -42,6 +42,8 @@ from tidemark.sources.choices import Transactions
 from tidemark.sources.model import Source
 
 INSERT, UPDATE, DELETE = Operation.INSERT, Operation.UPDATE, Operation.DELETE
+KEYS = {"one": ["id"], "two": ["id"], "three": list[str]()}
+"""Keys of tables, one of which has none."""
 Told = tuple[str, int | None, bool | None]
 """Id, number and last-event flag of an event; an operation in lower case makes it a control event."""
 
@@ -383,7 +385,7 @@ def test_what_was_rolled_back_never_shows(source: Make, lake: Lake, tmp_path: Pa
     running.run([*long[1:3], *short[1:2]])
     assert (running.rows(), running.held()) == ({"one": [(1, "a")]}, 0)
     status = running.status()
-    assert status["transactions"] == {"open": [], "rolled_back": 2, "not_awaited": {}}
+    assert status["transactions"] == {"open": [], "given_up": 0, "rolled_back": 2, "not_awaited": {}}
     assert status["tables"][f"{running.source.source}.one"]["superseded"] == 4
     assert status["tables"][f"{running.source.source}.two"]["superseded"] == 2
 
@@ -405,21 +407,33 @@ def test_without_markers_nothing_waits(source: Make, lake: Lake, tmp_path: Path,
 
 @pytest_spark
 def test_ignored_transactions_hold_nothing(source: Make, lake: Lake, tmp_path: Path, spark: Any) -> None:
-    """``transactions: ignore`` releases what waits for an event that was lost, with nothing new landed; and goes on."""
-    running = Running(source, lake, tmp_path, "shareplex_json")
+    """``transactions: ignore`` releases what waits for an event that was lost, with nothing new landed; and goes on.
+
+    What one run gave up stays so: an event without a key that comes late is folded together with it.
+    """
+    columns = {"id": "long", "name": "string"}
+    tables = {f"shop.{name}": {"key": key, "columns": columns} for name, key in KEYS.items()}
+    running = Running(source, lake, tmp_path, "shareplex_json", tables=tables)
     steps = transaction(
-        1, change("one", 1, INSERT, 1, "a"), change("two", 2, INSERT, 1, "b"), change("one", 3, INSERT, 2, "c")
+        3,
+        change("one", 1, INSERT, 1, "a"),
+        change("two", 2, INSERT, 1, "b"),
+        change("three", 3, DELETE, 5, "v"),
+        change("one", 4, INSERT, 2, "c"),
     )
-    running.run(steps[1:3])
-    assert (running.rows(), running.held()) == ({}, 2)
+    running.run(transaction(1, change("three", 1, INSERT, 5, "v")), steps[1:4])
+    assert (running.rows(), running.held()) == ({"three": [(5, "v")]}, 3)
     running.run(transactions=Transactions.IGNORE)
     assert (running.rows(), running.held()) == ({"one": [(1, "a")], "two": [(1, "b")]}, 0)
+    assert running.status()["transactions"] == {"open": [], "given_up": 1, "rolled_back": 0, "not_awaited": {}}
     cut = running.status()["cut"]
     running.run(transactions=Transactions.IGNORE)
     assert running.status()["cut"] == cut
-    running.run(transaction(2, change("one", 4, INSERT, 9, "z")))
-    running.run(steps[3:])
-    assert running.rows() == {"one": [(1, "a"), (2, "c"), (9, "z")], "two": [(1, "b")]}
+    late = transaction(2, change("three", 2, INSERT, 5, "v"))
+    running.run(transaction(4, change("one", 5, INSERT, 9, "z")), late)
+    assert running.rows() == {"one": [(1, "a"), (9, "z")], "three": [(5, "v")], "two": [(1, "b")]}
+    running.run(steps[4:])
+    assert running.rows() == {"one": [(1, "a"), (2, "c"), (9, "z")], "three": [(5, "v")], "two": [(1, "b")]}
 
 
 def test_gtids_of_canal_hold_nothing(source: Make, lake: Lake, tmp_path: Path) -> None:

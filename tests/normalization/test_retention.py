@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tidemark.compaction.rebuild_requests import dropped
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import marker
+from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.retention import drop_events, drop_up_to, gone_up_to
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BatchRow, CutRow, TableRow, TransactionRow
-from tidemark.ledger.transactions import OPEN, WHOLE
+from tidemark.ledger.rows import BatchRow, CutRow, RebuildRow, TableRow, TransactionRow
+from tidemark.ledger.transactions import OPEN, WHOLE, given_up
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import maintain
@@ -70,11 +72,34 @@ def test_events_past_their_time_are_decoded_again_with_those_of_retries(lake: La
     run_stage("normalize", source)
     drop_events(lake.load(("changelog", "expired")), {"shop.orders"}, 3)
     assert _ids(lake, "expired") == ["3"]
+    _assert_no_rebuild_is_asked_for(lake, source)
     for first, up_to in ((2, 1), (3, 3)):
         with pytest.raises(ConfigurationError, match=f"events of batches up to {up_to} are past their time"):
             run_stage("normalize", source, datetime(2026, 1, first, tzinfo=UTC), reprocess=True)
     assert run_stage("normalize", source, reprocess=True).summary["reprocessed"] == 3
     assert _ids(lake, "expired") == ["1", "2", "3"]
+
+
+def _assert_no_rebuild_is_asked_for(lake: Lake, source: Source) -> None:
+    """The events of the only table are past their time: nobody asks for a rebuild, and an earlier request goes."""
+    ledger, table = Ledger(lake, source.source), "shop.orders"
+    with pytest.raises(ConfigurationError, match=f"{table} is not built again, and stays as it is: it has to be built"):
+        run_stage("rebuild", source, table=table)
+    report = run_stage("rebuild", source)
+    assert report.summary == {"tables": 0}
+    assert [remark.partition(" ")[0] for remark in report.remarks] == [table]
+    assert ledger.rebuild_requests() == {}
+    ledger.replace(CutRow, [CutRow(cut=1, state="published", batch=2)])
+    for batch, goes in ((0, False), (2, True)):  # it was never published, or was
+        row = TableRow(cut=1, object=table, target="expired.orders", state="published", batch=batch)
+        ledger.replace(TableRow, [row], equals("cut", 1))
+        ledger.request_rebuild([table], by_hand=True)
+        assert [remark.partition(" ")[0] for remark in dropped(lake, source)] == [table] * goes
+        assert (ledger.rebuild_requests() == {}) is goes
+    ledger.request_rebuild([table])  # something needs it: the table cannot go on as it is
+    assert dropped(lake, source) == []
+    for kind in (CutRow, TableRow, RebuildRow):
+        ledger.forget(kind)
 
 
 def _closing(lake: Lake, name: str, batches: int, states: dict[int, str]) -> tuple[Source, Ledger]:
@@ -102,6 +127,36 @@ def test_events_stay_that_a_kept_cut_held_for_a_transaction_which_ended_later(la
     """
     source, ledger = _closing(lake, "ending", 4, {2: OPEN, 3: WHOLE})
     assert [_past(source, ledger, oldest) for oldest in (1, 2, 3, 4)] == [0, 0, 3, 4]
+
+
+def test_events_go_of_transactions_that_the_oldest_kept_cut_gave_up(lake: Lake) -> None:
+    """Nothing releases them any more. A restore of an earlier cut does, and so may a table that the cut left behind."""
+    source, ledger = _closing(lake, "given", 4, {2: OPEN})
+    ledger.replace(CutRow, [CutRow(cut=3, state="published", batch=3, given_up=("t",))], equals("cut", 3))
+    assert [_past(source, ledger, oldest) for oldest in (2, 3, 4)] == [0, 3, 4]
+    ledger.replace(TableRow, [TableRow(cut=3, object="shop.orders", state="stopped", batch=3)])
+    assert _past(source, ledger, 4, "shop.orders") == 0
+    assert given_up(ledger).shown_in("shop.orders") == frozenset()
+
+
+def test_what_was_given_up_is_open_again_once_its_cut_is_gone(lake: Lake) -> None:
+    """It counts from the moment in which the cut is published; a table has it unless a cut left the table behind."""
+    _, ledger = _closing(lake, "taken_back", 3, {1: OPEN})
+    for cut, state in ((2, "published"), (3, "held")):
+        ledger.replace(CutRow, [CutRow(cut=cut, state=state, batch=cut, given_up=(f"t{cut}",))], equals("cut", cut))
+    states = {(1, "one"): "published", (2, "one"): "unmoved", (1, "two"): "published", (2, "two"): "stopped"}
+    ledger.replace(
+        TableRow, [TableRow(cut=cut, object=name, state=each, batch=1) for (cut, name), each in states.items()]
+    )
+    found = given_up(ledger)
+    assert (found.ids, found.shown_in("one"), found.shown_in("two"), found.shown_in("new")) == (
+        {"t2"},
+        {"t2"},
+        set(),
+        set(),
+    )
+    ledger.forget(CutRow, above("cut", 1))
+    assert given_up(ledger).ids == frozenset()
 
 
 def test_events_stay_of_tables_that_a_kept_cut_left_behind(lake: Lake) -> None:

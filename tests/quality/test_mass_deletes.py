@@ -13,10 +13,13 @@ from pyspark.sql import SparkSession
 from support.histories import COLUMNS, Table, deliver, message
 from support.reference import Change
 from support.running import die_at, run_all
+from tidemark.compaction.pending import is_awaiting_approval
 from tidemark.errors import ConfigurationError, ExpectationError
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport, compact
@@ -101,9 +104,12 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
     kept = _run(shop, "b", [])  # nothing new: what is being looked at stays as it is
     assert (kept["cut"], kept["state"]) == (2, cuts.AWAITING_APPROVAL)
 
+    Ledger(lake, shop.source).request_rebuild(["shop.others"])
     grown = _run(shop, "c", [T.insert(40, 7, "new", "new")])
     assert (grown["cut"], grown["state"]) == (3, cuts.AWAITING_APPROVAL)
     assert "3 of 4 rows" in grown["problems"]
+    kept = _run(shop, "c", [])  # its own request is pending until it is published
+    assert (kept["cut"], kept["state"]) == (3, cuts.AWAITING_APPROVAL)
     with pytest.raises(ConfigurationError, match="the newest is 3, held"):
         publish(shop, approve=2)
     assert _ids(lake, shop) == [1, 2, 3, 4]
@@ -121,6 +127,24 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
         (3, "shop.others"): ("passed", 0, "published"),
     }
     assert run_all(shop)["publish"].problems == ()
+
+
+def test_a_held_cut_stays_until_it_lacks_something(lake: Lake) -> None:
+    """It has what was asked for before it: built, or stopped. A later request, event or table needs another cut."""
+    ledger = Ledger(lake, "awaiting")
+    ledger.request_rebuild(["shop.built", "shop.stopped"], by_hand=True)
+    first = ledger.rebuild_requests()
+    built = TableRow(cut=1, object="shop.built", state=cuts.CANDIDATE, batch=3, rebuilt=first["shop.built"])
+    rows = [built, TableRow(cut=1, object="shop.stopped", state=cuts.STOPPED, batch=2)]
+    ledger.replace(TableRow, rows, equals("cut", 1))
+    for state, awaits in ((cuts.CHECKED, False), (cuts.AWAITING_APPROVAL, True)):
+        ledger.replace(CutRow, [CutRow(cut=1, state=state, batch=3)], equals("cut", 1))
+        assert is_awaiting_approval(ledger, 3, first, {"shop.stopped": 2}) is awaits
+    assert not is_awaiting_approval(ledger, 4, first, {})
+    assert not is_awaiting_approval(ledger, 3, first, {"shop.folded": 0})
+    for name in ("shop.built", "shop.stopped", "shop.other"):
+        ledger.request_rebuild([name])
+        assert not is_awaiting_approval(ledger, 3, {**first, name: ledger.rebuild_requests()[name]}, {})
 
 
 class Story(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 import pytest
 
@@ -21,14 +23,19 @@ def _row(batch: int, id_: str, state: str, *, since: int = 1, **tables: tuple[in
 MARKER = TransactionRow(batch=1, id=None, state=MARKED, since=1, events=0, seen="{}")
 
 
-def _withheld(*rows: TransactionRow, after: int, batch: int, carried: bool = True, ignored: bool = False) -> Withheld:
-    return withheld_for([MARKER, *rows], "shop.t", after, batch, carried=carried, ignored=ignored)
+EVERY = {"a", "b", "released", "undone", "opens"}
+
+
+def _withheld(
+    *rows: TransactionRow, after: int, batch: int, lacking: Collection[str] = EVERY, given_up: Collection[str] = ()
+) -> Withheld:
+    return withheld_for([MARKER, *rows], "shop.t", after, batch, lacking=lacking, given_up=given_up)
 
 
 def test_a_source_without_open_transactions_withholds_nothing() -> None:
     """The row that says that the source sends markers belongs to no transaction."""
     assert _withheld(after=0, batch=1) == NOTHING
-    assert withheld_for([], "shop.t", 0, 1, carried=False, ignored=False) == NOTHING
+    assert withheld_for([], "shop.t", 0, 1, lacking=(), given_up=()) == NOTHING
 
 
 def test_the_events_of_an_open_transaction_are_left_out_and_held() -> None:
@@ -83,23 +90,25 @@ def test_a_copy_of_an_undone_event_is_discarded_as_well() -> None:
 def test_a_table_that_lacks_no_events_gets_none_back(state: str) -> None:
     """A table that was built when open transactions held nothing has their earlier events already."""
     rows = [_row(1, "a", OPEN, t=(5, 0)), _row(2, "a", state, t=(8, 0))]
-    withheld = _withheld(*rows, after=1, batch=2, carried=False)
+    withheld = _withheld(*rows, after=1, batch=2, lacking=())
     assert withheld.released == frozenset()
     assert (withheld.taken, withheld.held) == (((-3, 0), 3) if state == OPEN else ((0, 0), 0))
 
 
-def test_ignored_transactions_hold_nothing_and_release_what_was_held() -> None:
-    """``transactions: ignore`` takes the new events of an open transaction, and the earlier ones that waited."""
+def test_transactions_that_are_given_up_hold_nothing_and_release_what_was_held() -> None:
+    """The new events of an open transaction are taken, and the earlier ones that waited."""
     rows = [_row(1, "a", OPEN, t=(5, 0)), _row(2, "a", OPEN, t=(7, 0)), _row(2, "b", OPEN, t=(4, 0))]
-    assert _withheld(*rows, after=1, batch=2, ignored=True) == Withheld(
+    assert _withheld(*rows, after=1, batch=2, given_up="ab") == Withheld(
         released=frozenset({"a"}), since=1, taken=(5, 0)
     )
 
 
-def test_an_undone_transaction_stays_undone_where_open_ones_are_ignored() -> None:
-    """Its events are never taken."""
-    assert _withheld(_row(1, "a", UNDONE, t=(5, 2)), after=0, batch=1, ignored=True) == Withheld(
-        left_out=frozenset({"a"}), waiting=frozenset({"a"}), taken=(-5, -2), discarded=5
+@pytest.mark.parametrize("state", [OPEN, WHOLE, UNDONE])
+def test_what_was_given_up_stays_so(state: str) -> None:
+    """Whatever comes of the transaction, its events count, and a table that has them does not get them again."""
+    rows = [_row(1, "a", OPEN, t=(5, 0)), _row(2, "a", state, t=(7, 0)), _row(2, "b", OPEN, t=(4, 0))]
+    assert _withheld(*rows, after=1, batch=2, lacking={"b"}, given_up={"a"}) == Withheld(
+        left_out=frozenset({"b"}), waiting=frozenset({"b"}), taken=(-4, 0), held=4
     )
 
 

@@ -123,6 +123,7 @@ class EventLog:
         undone = ledger_transactions.ids_in(
             self.run.ledger.transactions(), self.run.cut.batch, ledger_transactions.UNDONE
         )
+        undone -= self.run.given_up.ids
         events = _log_of(self.run.changes(), found, batch, found.withheld.waiting | undone | but)
         return _as_read(self.run, found, events)
 

@@ -24,7 +24,6 @@ from tidemark.ledger import cuts
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import seniority
 from tidemark.ledger.rows import ContentRow, ShapeRow
-from tidemark.sources.choices import Transactions
 from tidemark.sources.routes import is_folded
 from tidemark.tables import schema_policies, shard_rules
 from tidemark.tables import withheld as withholding
@@ -188,12 +187,13 @@ def _withheld(run: Run, standing: Standing, lineages: Lineages) -> dict[str, Wit
     if not (tables or lineages.tables):
         return {}
     carried = {name for name, row in run.published.items() if row.held}
-    ignored = run.source.transactions == Transactions.IGNORE
+    ids = {row.id for row in rows if row.id is not None}
+    given_up = run.given_up.ids
 
     def of(own: str, name: str) -> Withheld:
-        return withholding.withheld_for(
-            rows, own, standing.batch_of(name), run.cut.batch, carried=name in carried, ignored=ignored
-        )
+        lacking = ids - run.given_up.shown_in(name) if name in carried else frozenset[str]()
+        after, newest = standing.batch_of(name), run.cut.batch
+        return withholding.withheld_for(rows, own, after, newest, lacking=lacking, given_up=given_up)
 
     found: dict[str, Withheld] = {}
     for table in tables:

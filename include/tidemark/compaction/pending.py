@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
 
-from tidemark.compaction.run import Standing
+from tidemark.compaction.run import Cut, Standing
 from tidemark.ledger import cuts
-from tidemark.ledger.ledger import Ledger
+from tidemark.ledger import transactions as ledger_transactions
+from tidemark.ledger.ledger import BY_HAND, Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.transactions import OPEN, GivenUp
 from tidemark.sources.choices import Transactions
 from tidemark.sources.model import Source
 from tidemark.tables import schema_policies
@@ -32,10 +36,29 @@ def is_up_to_date(last: CutRow | None, published: Mapping[str, TableRow], newest
     return newest <= min([last.batch if last else 0, *stopped])
 
 
-def is_awaiting_approval(ledger: Ledger, batch: int) -> bool:
-    """Return whether all there is waits for approval already: what a person looks at does not change meanwhile."""
+def is_awaiting_approval(ledger: Ledger, batch: int, requests: Mapping[str, str], behind: Collection[str]) -> bool:
+    """Return whether all there is waits for approval already: what a person looks at does not change meanwhile.
+
+    Args:
+        ledger: of the source.
+        batch: the newest batch.
+        requests: to build tables again. They stay until a cut that answers them is published.
+        behind: tables that lack events of the last published cut.
+    """
     cut = ledger.last_cut()
-    return cut is not None and cut.state == cuts.AWAITING_APPROVAL and cut.batch == batch
+    if cut is None or cut.state != cuts.AWAITING_APPROVAL or cut.batch != batch:
+        return False
+    rows = {row.object: row for row in cuts.tables_of(ledger, cut.cut)} if requests or behind else {}
+    has_answers = all(name in rows and _has_met(rows[name], request) for name, request in requests.items())
+    return has_answers and rows.keys() >= set(behind)
+
+
+def _has_met(row: TableRow, request: str) -> bool:
+    """Return whether a table of a cut was built for a request, or was stopped in spite of it."""
+    if row.state == cuts.STOPPED:
+        asked = datetime.fromisoformat(request.removesuffix(BY_HAND))
+        return row.written_at is not None and asked < row.written_at
+    return row.rebuilt == request
 
 
 def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
@@ -44,3 +67,12 @@ def is_released(source: Source, published: Mapping[str, TableRow]) -> bool:
         return True
     waiting = [name for name, row in published.items() if row.reason == schema_policies.CONSENT]
     return not all(schema_policies.lacks_consent(source, name) for name in waiting)
+
+
+def given_up(ledger: Ledger, source: Source, cut: Cut) -> GivenUp:
+    """Return the open transactions that hold nothing back: given up by published cuts, and now by this one."""
+    known = ledger_transactions.given_up(ledger)
+    if source.transactions != Transactions.IGNORE:
+        return known
+    opened = ledger_transactions.ids_in(ledger.transactions(), cut.batch, OPEN)
+    return replace(known, cuts={**dict.fromkeys(opened, cut.number), **known.cuts})

@@ -15,6 +15,7 @@ from tidemark.lake.maintenance import size_of
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.transactions import GivenUp
 from tidemark.sources.model import Source
 from tidemark.spark.tuning import gathered, is_in_one_partition, small_side
 from tidemark.tables.plan import Found
@@ -75,6 +76,8 @@ class Run:
     """Tables that are to be built again from their whole change log, and the request."""
     routed: Routing = field(default_factory=Routing)
     """The tables that are folded into others."""
+    given_up: GivenUp = field(default_factory=GivenUp)
+    """The open transactions that hold nothing back, also those that this cut takes."""
     sizes: dict[Identifier, int] = field(default_factory=dict)
     """Bytes of the files of tables that were read."""
 

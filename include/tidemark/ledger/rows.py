@@ -263,6 +263,8 @@ class CutRow(LedgerRow, frozen=True, kw_only=True):
     batch: int
     reprocessed: int | None = None
     """The newest reprocessing before it was built."""
+    given_up: tuple[str, ...] | None = None
+    """The open transactions whose events it takes (``transactions: ignore``), and no published cut before it took."""
     written_at: datetime | None = None
 
 

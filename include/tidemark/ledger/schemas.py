@@ -208,12 +208,15 @@ CUTS = pa.schema(
         ("state", pa.string()),
         ("batch", pa.int32()),
         ("reprocessed", pa.int32()),
+        ("given_up", pa.list_(pa.string())),
         ("at", INSTANT),
     ]
 )
 """Cuts of a source. ``state``: ``candidate`` (compacted), ``checked``, ``failed``, ``held`` (awaits approval),
 ``publishing`` (tables are being moved), ``published``, ``replaced``. ``reprocessed`` is the number of the newest
-reprocessing before it was built: what a later one derived again is judged with the next cut."""
+reprocessing before it was built: what a later one derived again is judged with the next cut.
+``given_up`` has the open transactions whose events it takes and no published cut before it took: once it is published,
+they are not open for any later cut."""
 
 TRANSACTIONS = pa.schema(
     [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
+from tidemark.lake.filters import equals
+from tidemark.ledger import cuts
 from tidemark.ledger.completeness import Times
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TransactionRow
@@ -32,6 +35,45 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Collections whose events transactions did not wait for, and the newest commit time of such a transaction."""
     undelivered: tuple[str, ...] = ()
     """Patterns of collections that never land, as the source file had them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """The transactions that were published although they were open: nothing waits for their ends any more."""
+
+    cuts: Mapping[str, int] = field(default_factory=dict)
+    """By id, the first cut that took the events of the transaction."""
+    moved: Mapping[str, int] = field(default_factory=dict)
+    """By table, the newest published cut that did not leave the table behind."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(self.cuts)
+
+    def shown_in(self, table: str) -> frozenset[str]:
+        """Return those whose events a published table has: no cut since left it behind."""
+        newest = self.moved.get(table, 0)
+        return frozenset(id_ for id_, cut in self.cuts.items() if cut <= newest)
+
+
+def given_up(ledger: Ledger, until: int | None = None) -> GivenUp:
+    """Return what published cuts have given up, as far as a cut knows (None: the newest).
+
+    A cut says so in its own row. So it counts from the moment in which the cut is published, whatever is killed, and
+    ends when ``restore`` forgets the cut.
+    """
+    published = [row for row in ledger.cuts(equals("state", cuts.PUBLISHED)) if until is None or row.cut <= until]
+    first: dict[str, int] = {}
+    for row in sorted(published, key=lambda row: row.cut):
+        for id_ in row.given_up or ():
+            first.setdefault(id_, row.cut)
+    if not first:
+        return GivenUp()
+    numbers = {row.cut for row in published}
+    rows = sorted(ledger.tables(), key=lambda row: row.cut)
+    moved = [row for row in rows if row.cut in numbers and row.state not in {cuts.STOPPED, cuts.WAITING}]
+    return GivenUp(cuts=first, moved={row.object: row.cut for row in moved})
 
 
 def states(ledger: Ledger, batch: int) -> States:

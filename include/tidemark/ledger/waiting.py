@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from tidemark.ledger.completeness import Lack, Scope, adds_up, lacks
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow, TransactionRow
 from tidemark.ledger.tally import Seen
-from tidemark.ledger.transactions import OPEN, Facts, as_of, facts, seen_of
+from tidemark.ledger.transactions import OPEN, Facts, as_of, facts, given_up, seen_of
 from tidemark.text import harmless
 from tidemark.values.iso8601 import EPOCH
 
@@ -62,12 +62,20 @@ def _words(lack: Lack) -> str:
     return f"{lack.landed} of {counted} events" + (f" of {harmless(lack.collection)}" if lack.collection else "")
 
 
-def waiting(rows: Sequence[TransactionRow], batch: int | None = None) -> list[Waiting]:
-    """Return the transactions that were open as of a batch (None: now), the oldest first. ``rows`` are all of them."""
+def waiting(
+    rows: Sequence[TransactionRow], batch: int | None = None, *, but: Container[str] = frozenset()
+) -> list[Waiting]:
+    """Return the transactions that something waits for, the oldest first.
+
+    Args:
+        rows: all rows of the ledger about transactions.
+        batch: the batch as of which they were open; None: now.
+        but: the transactions that were given up.
+    """
     newest, began = as_of(rows, batch), _first_written(rows)
     source_facts = facts(newest) or Facts()
     scope = Scope(source_facts.tables, source_facts.undelivered)
-    opened = [row for id_, row in newest.items() if id_ is not None and row.state == OPEN]
+    opened = [row for id_, row in newest.items() if id_ is not None and id_ not in but and row.state == OPEN]
     found = [_waiting(row, began[row.id], seen_of(row), scope) for row in opened]
     return sorted(found, key=lambda each: (each.since, each.id))
 
@@ -132,10 +140,16 @@ def held_in(ledger: Ledger, most: timedelta) -> Held:
     tables = {name: row for name, row in sorted(standing.items()) if row.held}
     if not tables:
         return Held(tables={}, open=[], overdue=[])
-    found = [each for each in waiting(ledger.transactions()) if each.tables.keys() & tables.keys()]
+    found = _holding(ledger, tables)
     now = max(_times(ledger, found), default=None)
     overdue = [each for each in found if now is not None and each.last is not None and now - each.last > most]
     return Held(tables=tables, open=found, overdue=overdue)
+
+
+def _holding(ledger: Ledger, tables: Mapping[str, TableRow]) -> list[Waiting]:
+    """Return the transactions that hold events of some tables back."""
+    gone = given_up(ledger).ids
+    return [each for each in waiting(ledger.transactions(), but=gone) if each.tables.keys() & tables.keys()]
 
 
 def _times(ledger: Ledger, found: Iterable[Waiting]) -> Iterator[datetime]:

@@ -147,8 +147,9 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     # If the source ignores transactions, the table holds the events of open ones, and the ledger counts none as held.
     holds_back = row is not None and row.held > 0
     rows = ledger.transactions()
-    waits_for = {each.id: each.why for each in waiting(rows, batch)} if holds_back else {}
-    undone = ledger_transactions.ids_in(rows, batch, ledger_transactions.UNDONE)
+    shown = ledger_transactions.given_up(ledger).shown_in(folded_name(table))
+    waits_for = {each.id: each.why for each in waiting(rows, batch, but=shown)} if holds_back else {}
+    undone = ledger_transactions.ids_in(rows, batch, ledger_transactions.UNDONE) - shown
     if row is not None and row.state == cuts.STOPPED:
         return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row.reason}"), waits_for, undone)
     waits = "the next compact takes it"

@@ -130,13 +130,13 @@ def _lag(at: datetime | None) -> int | None:
 
 
 def _transactions(ledger: Ledger) -> Transactions:
-    """Return the open transactions, the oldest first, how many were rolled back, and what none of them waits for.
+    """Return the open transactions, the oldest first, how many are not, and what none of them waits for.
 
     ``since`` is the time of the normalize that first saw an event of the transaction, ``committed_at`` the commit time
     of its earliest event. ``not_awaited`` has the collections that ends of transactions count, and that never landed,
     with the commit time of the newest transaction that did not wait for them.
     """
-    rows = ledger.transactions()
+    rows, given_up = ledger.transactions(), ledger_transactions.given_up(ledger).ids
     newest = ledger_transactions.as_of(rows)
     facts = ledger_transactions.facts(newest) or ledger_transactions.Facts()
     return {
@@ -151,8 +151,9 @@ def _transactions(ledger: Ledger) -> Transactions:
                 "missing": msgspec.to_builtins(each.lacks),
                 "why": each.why,
             }
-            for each in waiting(rows)
+            for each in waiting(rows, but=given_up)
         ],
+        "given_up": len(given_up),
         "rolled_back": sum(row.state == ledger_transactions.UNDONE for row in newest.values()),
         "not_awaited": {
             name: None if at is None else (EPOCH + timedelta(microseconds=at)).isoformat()

@@ -73,6 +73,8 @@ class Transactions(TypedDict):
 
     open: list[OpenTransaction]
     """The oldest first."""
+    given_up: int
+    """How many were published although they were open (`transactions: ignore`)."""
     rolled_back: int
     """How many were undone."""
     not_awaited: dict[str, str | None]

@@ -126,9 +126,11 @@ class Events:
         """Return the open transactions whose events the published table lacks, each with its first batch."""
         if not self.row.held:
             return {}
-        rows = Ledger(self.lake, self.source).transactions()
-        newest = ledger_transactions.as_of(rows, self.row.batch)
-        return {id_: row.since for id_, row in newest.items() if id_ and row.state == ledger_transactions.OPEN}
+        ledger = Ledger(self.lake, self.source)
+        newest = ledger_transactions.as_of(ledger.transactions(), self.row.batch)
+        opened = {id_: row.since for id_, row in newest.items() if id_ and row.state == ledger_transactions.OPEN}
+        shown = ledger_transactions.given_up(ledger).shown_in(self.row.object)
+        return {id_: since for id_, since in opened.items() if id_ not in shown}
 
     def _reader(self) -> Reader:
         return Reader.of(self.lake, self.table, row_events.history(self.lake, self.table))

@@ -12,7 +12,17 @@ from dataclasses import replace
 
 import structlog
 
-from tidemark.compaction import accounting, building, contradictions, deciding, finding, pending, rebuilding, renamed
+from tidemark.compaction import (
+    accounting,
+    building,
+    contradictions,
+    deciding,
+    finding,
+    pending,
+    rebuild_requests,
+    rebuilding,
+    renamed,
+)
 from tidemark.compaction.decisions import BuildAnew, Built, Decision, Stopped, stopped
 from tidemark.compaction.routing import Routing
 from tidemark.compaction.run import Cut, Run
@@ -40,7 +50,8 @@ def run(source: Source) -> StageReport:
     """Build the candidate of every table that has events which no published cut holds.
 
     An earlier candidate that was never published is dropped and built again from where ``main`` stands, but for one
-    that awaits approval: it stays until there are new events. A cut whose publishing was cut short is finished first.
+    that awaits approval: it stays until there are new events, or another request to build a table again. A cut whose
+    publishing was cut short is finished first.
 
     Raises:
         LedgerError: events went missing.
@@ -48,17 +59,18 @@ def run(source: Source) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
+    cuts.finish(lake, ledger)
+    retrying.finish_retry(lake, source.source)
+    dropped = rebuild_requests.dropped(lake, source)
     while not isinstance(done := _attempt(lake, ledger, source), StageReport):
         for each in done:
             log.warning("table_built_anew", object=each.object, reason=each.reason)
         ledger.request_rebuild(each.object for each in done)
-    return done
+    return replace(done, remarks=(*dropped, *done.remarks))
 
 
 def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequence[BuildAnew]:
     """Build the cut, or return the tables that have to be built from their whole change log instead."""
-    cuts.finish(lake, ledger)
-    retrying.finish_retry(lake, source.source)
     last, published = cuts.last_published(ledger), ledger.published_tables()
     routed = Routing.of(source, ledger, published, last.batch if last else 0)
     published = routed.current(published)
@@ -66,7 +78,8 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     requests = routed.requests(ledger)
     behind = routed.behind(published)
     nothing_new = pending.is_up_to_date(last, published, newest) and not pending.is_released(source, published)
-    if not (requests or behind) and (nothing_new or pending.is_awaiting_approval(ledger, newest)):
+    is_idle = nothing_new and not (requests or behind)
+    if is_idle or pending.is_awaiting_approval(ledger, newest, requests, behind):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     standing = pending.standing_of(last, published, behind)
@@ -80,6 +93,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         published=published,
         routed=routed,
         requests=requests,
+        given_up=pending.given_up(ledger, source, cut),
     )
     lineages = renamed.known_to(ledger, source, newest)
     if outdated := renamed.outdated(this, lineages):
@@ -95,11 +109,23 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     ledger.replace(TableRow, rows, equals("cut", cut.number))
     built = [each for each in decisions if isinstance(each, Built)]
     contradictions.note(ledger, cut.number, built)
-    begun = CutRow(cut=cut.number, state=cuts.CANDIDATE, batch=newest, reprocessed=reprocessings.newest(ledger) or None)
-    ledger.replace(CutRow, [begun], equals("cut", cut.number))
+    ledger.replace(CutRow, [_begun(this)], equals("cut", cut.number))
     report = _report(source, rows, {name: _ddl_not_followed(found) for name, found in finds.items()})
     unasked = [f"{row.object}: {row.reason}" for row in rows if row.reason == schema_policies.CONSENT]
     return replace(report, remarks=(*unasked, *contradictions.sentences(built)))
+
+
+def _begun(this: Run) -> CutRow:
+    """Return the row of a cut whose candidates are built."""
+    number, batch = this.cut.number, this.cut.batch
+    given_up = sorted(id_ for id_, cut in this.given_up.cuts.items() if cut == number)
+    return CutRow(
+        cut=number,
+        state=cuts.CANDIDATE,
+        batch=batch,
+        reprocessed=reprocessings.newest(this.ledger) or None,
+        given_up=tuple(given_up) or None,
+    )
 
 
 def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> list[Decision]:

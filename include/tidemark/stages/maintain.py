@@ -151,8 +151,12 @@ def _past_events(ledger: Ledger, source: Source, oldest: int, now: datetime, goi
         now: the time.
         going_on: the tables whose events go (``settled``).
     """
-    stood = min((row.batch for row in _standing(ledger, oldest, going_on)), default=0)
-    known = ledger.transactions()
+    standing = list(_standing(ledger, oldest, going_on))
+    stood = min((row.batch for row in standing), default=0)
+    # Given up by that cut, a transaction stays so after a restore. Only a table that was left behind may lack it.
+    is_behind = any(isinstance(row, TableRow) for row in standing)
+    given_up = frozenset[str]() if is_behind else transactions.given_up(ledger, oldest).ids
+    known = [row for row in ledger.transactions() if row.id not in given_up]
     # What was open then is released after a restore, though it has ended since. What is open now was so then, or later.
     held = [*transactions.as_of(known, stood).values(), *(row for row in known if row.batch > stood)]
     waiting = [row.since - 1 for row in held if row.state == transactions.OPEN]

@@ -2,14 +2,16 @@
 
 The next compact builds them beside the published tables, with columns, types and key from the source file and the
 shapes alone. The result is a candidate of its cut like any other: it is checked before it is seen, and ``main`` moves
-to it in one commit. The request stays until that cut is published; another request replaces it.
+to it in one commit. The request stays until that cut is published; another request replaces it. A table whose events
+are past their time (``retention: changelog_days``) cannot be built again, and gets no request.
 """
 
 from __future__ import annotations
 
 import structlog
 
-from tidemark.errors import UnknownNameError
+from tidemark.compaction import rebuild_requests
+from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
@@ -21,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 def run(source: Source, table: str | None = None) -> StageReport:
-    """Request one table, or all that have events.
+    """Request one table, or all that have events; of all, those that cannot be built again are left out.
 
     Args:
         source: the source.
@@ -29,14 +31,25 @@ def run(source: Source, table: str | None = None) -> StageReport:
 
     Raises:
         UnknownNameError: the source has no such table, or more than one.
+        ConfigurationError: events of the table are past their time, so it cannot be built again.
     """
-    ledger = Ledger(Lake.open(), source.source)
+    lake = Lake.open()
+    ledger = Ledger(lake, source.source)
     targets = {row.object: "" for row in ledger.contents()}
     targets |= {name: str(target) for name, target in ledger.targets().items()}
     requested = sorted(targets) if table is None else [_named(source, targets, table)]
+    unmet = rebuild_requests.unmet(lake, source, requested)
+    if table is not None and unmet:
+        raise ConfigurationError(f"{source.source}: {_refusal(*unmet.popitem())}")
+    requested = [name for name in requested if name not in unmet]
     ledger.request_rebuild(requested, by_hand=True)
     log.info("rebuild_asked", source=source.source, tables=requested)
-    return StageReport(stage="rebuild", source=source.source, summary={"tables": len(requested)})
+    remarks = tuple(_refusal(*each) for each in unmet.items())
+    return StageReport(stage="rebuild", source=source.source, summary={"tables": len(requested)}, remarks=remarks)
+
+
+def _refusal(name: str, problem: str) -> str:
+    return f"{name} is not built again, and stays as it is: {problem}"
 
 
 def _named(source: Source, targets: dict[str, str], table: str) -> str:

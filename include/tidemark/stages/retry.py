@@ -4,7 +4,8 @@ What normalize set aside is decoded again from the bytes that quarantine keeps, 
 the position that it would have had. Bytes that quarantine does not keep any more are read from ``raw``; if they are
 nowhere, the message stays. Events that decode now are appended to the change log, in a new batch for each batch that
 the messages landed with. Messages that still do not decode stay, with their new reason. What compact set aside has its
-events in the change log already: its tables are requested to be built again from there.
+events in the change log already: its tables are requested to be built again from there. Where events of such a table
+are past their time, it cannot be: its messages stay.
 
 The quarantine without the decoded messages is prepared on a branch, and moves there once the change log has them. The
 next normalize, compact or retry so finishes or undoes a retry that was killed.
@@ -19,6 +20,7 @@ import structlog
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
+from tidemark.compaction import rebuild_requests
 from tidemark.errors import LedgerError, RetriableLakeError
 from tidemark.lake import names
 from tidemark.lake.branches import branch_from_main, marker
@@ -49,21 +51,28 @@ def run(source: Source, reason: str | None = None) -> StageReport:
     retrying.finish_retry(lake, source.source)
     erasures.scrub(lake, source.source)
     counts = Counter[str](messages=0, decoded=0, control=0, quarantined=0, rebuilds=0)
+    left: Mapping[str, str] = {}
     quarantine = lake.find(names.quarantine(source.source))
     if quarantine is not None:
         objects = _set_aside_by_compact(quarantine, reason)
+        left = rebuild_requests.unmet(lake, source, sorted(objects))
+        objects -= left.keys()
         ledger.request_rebuild(objects)
         counts.update(rebuilds=len(objects), **_decode_again(lake, ledger, source, quarantine, reason))
     log.info("retried", source=source.source, **counts)
     bare = counts["without_bytes"]
-    remarks = (_WITHOUT_BYTES.format(bare, source.source),) if bare else ()
-    return StageReport(stage="retry", source=source.source, summary=dict(counts), remarks=remarks)
+    remarks = [_WITHOUT_BYTES.format(bare, source.source)] if bare else []
+    remarks += [_LEFT.format(name, problem) for name, problem in left.items()]
+    return StageReport(stage="retry", source=source.source, summary=dict(counts), remarks=tuple(remarks))
 
 
 _WITHOUT_BYTES = (
     "{} messages of {} stay in quarantine untried: neither it nor raw has their bytes any more (`retention`). Have the "
     "source deliver their rows again, in a new file"
 )
+
+
+_LEFT = "{}: what was set aside of its events stays in quarantine, and the table goes on. To take it in, {}"
 
 
 def _set_aside_by_compact(quarantine: Table, reason: str | None) -> set[str]:

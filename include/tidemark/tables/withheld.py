@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from tidemark.ledger.rows import TransactionRow
@@ -58,7 +58,13 @@ def tables_of(rows: Iterable[TransactionRow]) -> list[str]:
 
 
 def withheld_for(
-    rows: Sequence[TransactionRow], table: str, after: int, batch: int, *, carried: bool, ignored: bool
+    rows: Sequence[TransactionRow],
+    table: str,
+    after: int,
+    batch: int,
+    *,
+    lacking: Container[str],
+    given_up: Container[str],
 ) -> Withheld:
     """Return what to leave out and what to take in when a table moves from batch ``after`` to ``batch``.
 
@@ -67,8 +73,8 @@ def withheld_for(
         table: the table as source files name it.
         after: the batch that the table stands at.
         batch: the batch that it is to reach.
-        carried: whether the table lacks the events of transactions that were open at batch ``after``.
-        ignored: whether open transactions hold nothing back.
+        lacking: the transactions whose events the table lacks if they were open at batch ``after``.
+        given_up: the transactions that count as whole, whatever comes of them.
     """
     then, now = as_of(rows, after), as_of(rows, batch)
     left_out: set[str] = set()
@@ -84,9 +90,9 @@ def withheld_for(
         if before is not None:
             was = seen_of(before).tables.get(table, (0, 0))
         new = (total[0] - was[0], total[1] - was[1])
-        back = was if carried and before is not None and before.state == OPEN else (0, 0)
-        waits = row.state == OPEN and not ignored
-        if waits or row.state == UNDONE:
+        back = was if id_ in lacking and before is not None and before.state == OPEN else (0, 0)
+        waits = row.state == OPEN and id_ not in given_up
+        if waits or (row.state == UNDONE and id_ not in given_up):
             waiting.add(id_)
             if new[0]:
                 left_out.add(id_)
