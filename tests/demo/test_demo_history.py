@@ -21,7 +21,7 @@ from tidemark.demo.comparison import OPTIONS
 from tidemark.demo.render import SOURCES, Counts, Rendered, deliver_late, render
 from tidemark.demo.story import renames
 from tidemark.demo.story.landmarks import DAYS, HOT, LARGEST_SCALE
-from tidemark.demo.story.model import History, Row, RowEvent, Rows, apply
+from tidemark.demo.story.model import Row, RowEvent, Rows, ShopHistory, apply
 from tidemark.demo.story.shop_history import EXTREME, NEW_NUMBER, RENUMBERED, RETURNING, SPARSE, history
 from tidemark.dumps import containers
 from tidemark.errors import DecodeError, UnknownNameError
@@ -69,13 +69,13 @@ class Dump:
 
 
 @pytest.fixture(scope="module")
-def shop() -> History:
+def shop() -> ShopHistory:
     """Return the history that every test looks at."""
     return history()
 
 
 @pytest.fixture(scope="module", params=sorted(SOURCES.keys() - {OPTIONS}))
-def dump(request: pytest.FixtureRequest, shop: History, tmp_path_factory: pytest.TempPathFactory) -> Dump:
+def dump(request: pytest.FixtureRequest, shop: ShopHistory, tmp_path_factory: pytest.TempPathFactory) -> Dump:
     """Return the dump of each source in turn, all of it written, nothing late delivered.
 
     The source with options has other tables: see ``test_demo_options.py``.
@@ -90,14 +90,14 @@ def test_history_is_the_same_for_a_seed_and_another_for_another() -> None:
     assert history(seed=8).final_state() != history(seed=7).final_state()
 
 
-def test_history_grows_with_scale(shop: History) -> None:
+def test_history_grows_with_scale(shop: ShopHistory) -> None:
     """The scale multiplies events, and one that a day has no seconds for is refused."""
     assert sum(1 for _ in history(scale=3).events()) > 2.5 * sum(1 for _ in shop.events())
     with pytest.raises(ValueError, match="scale is 401"):
         history(scale=LARGEST_SCALE + 1)
 
 
-def test_history_has_the_promised_size(shop: History) -> None:
+def test_history_has_the_promised_size(shop: ShopHistory) -> None:
     """About 3,000 row events in four days, hundreds of rows at the end."""
     assert 2500 < sum(1 for _ in shop.events()) < 3500
     assert {transaction.committed_at.date() for transaction in shop.transactions} == set(DAYS)
@@ -105,7 +105,7 @@ def test_history_has_the_promised_size(shop: History) -> None:
     assert all(shop.final_state().values())
 
 
-def test_commits_ascend_in_whole_seconds(shop: History) -> None:
+def test_commits_ascend_in_whole_seconds(shop: ShopHistory) -> None:
     """Transactions are ordered, and their events numbered from one without a gap."""
     assert all(a.committed_at < b.committed_at and a.id < b.id for a, b in pairwise(shop.transactions))
     assert all(transaction.committed_at.microsecond == 0 for transaction in shop.transactions)
@@ -113,7 +113,7 @@ def test_commits_ascend_in_whole_seconds(shop: History) -> None:
         assert [event.number for event in transaction.events] == list(range(1, len(transaction.events) + 1))
 
 
-def test_every_before_image_is_the_row_that_was_there(shop: History) -> None:
+def test_every_before_image_is_the_row_that_was_there(shop: ShopHistory) -> None:
     """Replayed event by event, each image has the columns of its schema and each before image is the current row."""
     state: dict[str, Rows] = {table: {} for table in shop.schemas}
     for transaction in shop.transactions:
@@ -133,7 +133,7 @@ def test_every_before_image_is_the_row_that_was_there(shop: History) -> None:
     }
 
 
-def test_history_holds_every_kind_of_change(shop: History) -> None:
+def test_history_holds_every_kind_of_change(shop: ShopHistory) -> None:
     """Each operation, key changes of a single and of a composite key, a hot row, transactions over several tables."""
     events = list(shop.events())
     assert {event.operation for event in events} == set(Operation) - {Operation.TRUNCATE}
@@ -153,7 +153,7 @@ def test_history_holds_every_kind_of_change(shop: History) -> None:
     assert sum(transaction.split for transaction in shop.transactions) == 1
 
 
-def test_a_table_with_a_key_changes_its_columns(shop: History) -> None:
+def test_a_table_with_a_key_changes_its_columns(shop: ShopHistory) -> None:
     """Renamed, dropped and added with a default, which stands in rows that nothing touched; one row comes late."""
     altered = [each.ddl for each in shop.transactions if each.ddl and each.ddl.kind == "ALTER"]
     renaming, change = [ddl for ddl in altered if ddl.schema.table == "payments"]
@@ -174,7 +174,7 @@ def test_a_table_with_a_key_changes_its_columns(shop: History) -> None:
     assert {final[number] for number in final.keys() - touched} == {"EUR"}
 
 
-def test_keys_come_back(shop: History) -> None:
+def test_keys_come_back(shop: ShopHistory) -> None:
     """One customer is deleted and inserted again; the number that another gave up is given to a new one."""
     operations = [event.operation for event in _events_of(shop, RETURNING)]
     assert operations[operations.index(Operation.DELETE) + 1] is Operation.INSERT
@@ -184,14 +184,14 @@ def test_keys_come_back(shop: History) -> None:
     assert {RENUMBERED, NEW_NUMBER} <= {row["customer_number"] for row in shop.final_state()["customers"]}
 
 
-def test_values_go_to_null_and_to_empty_and_back(shop: History) -> None:
+def test_values_go_to_null_and_to_empty_and_back(shop: ShopHistory) -> None:
     """Null, empty text and text follow each other in one column."""
     emails = [event.after["email"] for event in _events_of(shop, SPARSE) if event.after]
     assert {None, "", "back@example.com"} <= set(emails)
     assert emails[-1] == ""
 
 
-def _events_of(shop: History, number: int) -> list[RowEvent]:
+def _events_of(shop: ShopHistory, number: int) -> list[RowEvent]:
     return [
         event
         for event in shop.events()
@@ -200,7 +200,7 @@ def _events_of(shop: History, number: int) -> list[RowEvent]:
     ]
 
 
-def test_extreme_values_survive_to_the_end(shop: History) -> None:
+def test_extreme_values_survive_to_the_end(shop: ShopHistory) -> None:
     """The ends of the types are in the final tables."""
     state = shop.final_state()
     customer = next(row for row in state["customers"] if row["customer_number"] == EXTREME)
@@ -214,7 +214,7 @@ def test_extreme_values_survive_to_the_end(shop: History) -> None:
     assert any(row["total"] == 0 for row in state["orders"])
 
 
-def test_schemas_change_on_day_three(shop: History) -> None:
+def test_schemas_change_on_day_three(shop: ShopHistory) -> None:
     """A column is added and used, another is widened and holds what it could not hold before."""
     assert [column.name for column in shop.columns("customers")][-1] == "loyalty_level"
     assert {column.name: column.type for column in shop.columns("orders")}["quantity_total"] == "long"
@@ -227,13 +227,13 @@ def test_schemas_change_on_day_three(shop: History) -> None:
     assert first.committed_at.date() == date(2026, 1, 3)
 
 
-def test_an_unknown_source_is_refused(shop: History, tmp_path: Path) -> None:
+def test_an_unknown_source_is_refused(shop: ShopHistory, tmp_path: Path) -> None:
     """The error names the sources that there are."""
     with pytest.raises(UnknownNameError, match="shop_canal"):
         render("shop_oracle", shop, tmp_path)
 
 
-def test_rendering_twice_gives_the_same_bytes(dump: Dump, shop: History, tmp_path: Path) -> None:
+def test_rendering_twice_gives_the_same_bytes(dump: Dump, shop: ShopHistory, tmp_path: Path) -> None:
     """No clock and no chance in the files."""
     again = render(dump.rendered.source, shop, tmp_path)
     assert len(dump.rendered.files) > 8
@@ -273,7 +273,7 @@ def test_faults_and_duplicates_are_there(dump: Dump) -> None:
     assert dump.rendered.late.rows >= 25
 
 
-def test_scans_are_sent_again_where_they_can_be_told(dump: Dump, shop: History) -> None:
+def test_scans_are_sent_again_where_they_can_be_told(dump: Dump, shop: ShopHistory) -> None:
     """Rows of the table without a key come twice, except where only the place tells a repeat from an equal row."""
     changes = _changes(dump, dump.rendered.files, shop)
     scans = Counter(
@@ -331,7 +331,7 @@ def _messages(path: Path) -> Iterator[Message]:
             yield Message(**record, file=str(path), interval=interval)
 
 
-def _changes(dump: Dump, paths: Iterable[Path], shop: History) -> list[Change | Alteration]:
+def _changes(dump: Dump, paths: Iterable[Path], shop: ShopHistory) -> list[Change | Alteration]:
     """Read what the files say of rows; what was rolled back says nothing."""
     events = [event for events in _outcomes(dump, paths) if isinstance(events, list) for event in events]
     given_up = {
@@ -367,7 +367,7 @@ def _without_delivery(position: Position) -> Position:
     return (*position[: position.index("")], *position[end:])
 
 
-def _alterations(shop: History) -> dict[str, Alteration]:
+def _alterations(shop: ShopHistory) -> dict[str, Alteration]:
     """Return by statement what it does to the columns of its table, as the history knows it."""
     found = {}
     current = {table: versions[0] for table, versions in shop.schemas.items()}
@@ -383,7 +383,7 @@ def _alterations(shop: History) -> dict[str, Alteration]:
     return found
 
 
-def _state(changes: list[Change | Alteration], shop: History) -> dict[str, list[Row]]:
+def _state(changes: list[Change | Alteration], shop: ShopHistory) -> dict[str, list[Row]]:
     names = {table: [column.name for column in shop.columns(table)] for table in shop.schemas}
     return {
         table: _ordered(shop, table, [{name: rows[key].get(name) for name in names[table]} for key in sorted(rows)])
@@ -391,12 +391,12 @@ def _state(changes: list[Change | Alteration], shop: History) -> dict[str, list[
     }
 
 
-def _ordered(shop: History, table: str, rows: list[Row]) -> list[Row]:
+def _ordered(shop: ShopHistory, table: str, rows: list[Row]) -> list[Row]:
     """Rows of a table without a key have no order but the order of their values."""
     return rows if shop.schemas[table][-1].key else sorted(rows, key=repr)
 
 
-def test_every_dump_leads_to_the_same_tables(dump: Dump, shop: History) -> None:
+def test_every_dump_leads_to_the_same_tables(dump: Dump, shop: ShopHistory) -> None:
     """Decoded and folded in any order of delivery, each source gives the final state, value by value."""
     changes = _changes(dump, dump.paths, shop)
     random.Random(1).shuffle(changes)  # noqa: S311 - an order of delivery
@@ -406,14 +406,14 @@ def test_every_dump_leads_to_the_same_tables(dump: Dump, shop: History) -> None:
         assert state[table] == _ordered(shop, table, rows), table
 
 
-def test_late_events_matter(dump: Dump, shop: History) -> None:
+def test_late_events_matter(dump: Dump, shop: ShopHistory) -> None:
     """Without its late files, a source gives other tables."""
     state, expected = _state(_changes(dump, dump.rendered.files, shop), shop), shop.final_state()
     different = {table for table in expected if state[table] != _ordered(shop, table, expected[table])}
     assert {"customers", "order_lines", "payments", "stock_scans"} <= different
 
 
-def test_a_server_fails_over(shop: History, tmp_path: Path) -> None:
+def test_a_server_fails_over(shop: ShopHistory, tmp_path: Path) -> None:
     """On day 3 of the source without schemas: its new log lies below the old one, and its source file says when."""
     name = "shop_debezium_bare"
     dump = Dump(render(name, shop, tmp_path), tmp_path, load_source(FOLDER / f"{name}.yaml"))
@@ -450,7 +450,7 @@ def test_transactions_are_cut_by_files_and_by_runs(dump: Dump) -> None:
     assert any({"stock_scans", "orders"} <= tables[second] for second in cut)
 
 
-def test_every_column_is_published_with_one_type(dump: Dump, shop: History) -> None:
+def test_every_column_is_published_with_one_type(dump: Dump, shop: ShopHistory) -> None:
     """The type by the source file, else by the messages, is the type of the source database, whatever the format."""
     types: dict[str, dict[str, str | None]] = {}
     for events in _outcomes(dump, dump.rendered.files):
@@ -470,7 +470,7 @@ def test_every_column_is_published_with_one_type(dump: Dump, shop: History) -> N
     }
 
 
-def test_late_files_are_delivered_once(shop: History, tmp_path: Path) -> None:
+def test_late_files_are_delivered_once(shop: ShopHistory, tmp_path: Path) -> None:
     """The staged file moves into the folder of its day, and a second call finds nothing."""
     rendered = render("shop_debezium", shop, tmp_path)
     (delivered,) = deliver_late("shop_debezium", tmp_path)

@@ -10,7 +10,7 @@ import pytest
 
 from tidemark.demo.render import render
 from tidemark.demo.secret import VARIABLE, environment_of_masks, make_secret, secret_file
-from tidemark.demo.story.model import History, Row
+from tidemark.demo.story.model import Row, ShopHistory
 from tidemark.demo.story.options import as_owners_want
 from tidemark.demo.story.shards import sharded
 from tidemark.demo.story.shop_history import history
@@ -18,18 +18,18 @@ from tidemark.sources.files import default_folder, load_source
 
 
 @pytest.fixture(scope="module")
-def shop() -> History:
+def shop() -> ShopHistory:
     """Return the one history."""
     return history()
 
 
 @pytest.fixture(scope="module")
-def wanted(shop: History) -> dict[str, list[Row]]:
+def wanted(shop: ShopHistory) -> dict[str, list[Row]]:
     """Return what the source must publish."""
     return as_owners_want(shop, "a secret of some length")
 
 
-def test_the_shards_have_all_orders_and_the_other_tables_are_the_same(shop: History) -> None:
+def test_the_shards_have_all_orders_and_the_other_tables_are_the_same(shop: ShopHistory) -> None:
     """Each order lies in one shard, and in the one that its id says."""
     whole, parts = shop.final_state(), sharded(shop).final_state()
     shards = [parts.pop(f"orders_{shard}") for shard in (0, 1)]
@@ -40,7 +40,7 @@ def test_the_shards_have_all_orders_and_the_other_tables_are_the_same(shop: Hist
     assert {row["order_id"] % 2 for row in shards[1]} == {1}  # type: ignore[operator]  # ids are numbers
 
 
-def test_every_option_shows_in_the_rows(shop: History, wanted: dict[str, list[Row]]) -> None:
+def test_every_option_shows_in_the_rows(shop: ShopHistory, wanted: dict[str, list[Row]]) -> None:
     """Rows that are left out, values that are masked, kept and derived, and customers that still join with orders."""
     final = shop.final_state()
     assert 0 < len(wanted["order_lines"]) < len(final["order_lines"])
@@ -54,7 +54,7 @@ def test_every_option_shows_in_the_rows(shop: History, wanted: dict[str, list[Ro
     assert not plain & {str(value) for row in wanted["customers"] for value in row.values()}
 
 
-def test_versions_are_fewer_than_events_and_end_with_the_rows(shop: History, wanted: dict[str, list[Row]]) -> None:
+def test_versions_are_fewer_than_events_and_end_with_the_rows(shop: ShopHistory, wanted: dict[str, list[Row]]) -> None:
     """Of each order, the versions follow each other, and the current ones are the rows."""
     versions = wanted["orders__history"]
     event_count = sum(event.table == "orders" and event.after is not None for event in shop.events())
@@ -83,7 +83,7 @@ def test_the_secret_is_made_once_for_a_home_and_only_its_owner_reads_it(
     assert environment_of_masks() != made
 
 
-def test_rendering_twice_gives_the_same_bytes(shop: History, tmp_path: Path) -> None:
+def test_rendering_twice_gives_the_same_bytes(shop: ShopHistory, tmp_path: Path) -> None:
     """The dumps have both shards, a broken message and late files."""
     one, other = (render("shop_options", shop, tmp_path / name) for name in ("one", "other"))
     assert [path.read_bytes() for path in one.files] == [path.read_bytes() for path in other.files]

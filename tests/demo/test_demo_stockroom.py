@@ -8,19 +8,19 @@ from datetime import date
 import pytest
 
 from tidemark.demo.renderers.rows_only import rows_only
-from tidemark.demo.story.model import History, Row, RowEvent, Rows, Transaction, act, apply
+from tidemark.demo.story.model import Row, RowEvent, Rows, ShopHistory, Transaction, act, apply
 from tidemark.demo.story.shop_history import history
 from tidemark.demo.story.stockroom import TABLE
 from tidemark.events import Operation
 
 
 @pytest.fixture(scope="module")
-def shop() -> History:
+def shop() -> ShopHistory:
     """Return the history that every test looks at."""
     return history()
 
 
-def _scans(shop: History) -> list[Transaction]:
+def _scans(shop: ShopHistory) -> list[Transaction]:
     """Transactions and statements of the stockroom, in order."""
     return [each for each in shop.transactions if _of_the_stockroom(each)]
 
@@ -34,7 +34,7 @@ def _counted(rows: list[Row]) -> Counter[str]:
     return Counter(map(repr, rows))
 
 
-def test_life_is_the_same_at_any_seed_and_scale(shop: History) -> None:
+def test_life_is_the_same_at_any_seed_and_scale(shop: ShopHistory) -> None:
     """Nothing of it is random, so its last rows can be said here: SKU, location, pieces, price, scanner."""
     for other in (history(seed=8), history(scale=2)):
         assert other.final_state()[TABLE] == shop.final_state()[TABLE]
@@ -49,7 +49,7 @@ def test_life_is_the_same_at_any_seed_and_scale(shop: History) -> None:
     }
 
 
-def test_table_begins_on_day_two_with_equal_rows(shop: History) -> None:
+def test_table_begins_on_day_two_with_equal_rows(shop: ShopHistory) -> None:
     """Created after the first run, loaded, and the load has rows that equal each other."""
     created, load, *_ = _scans(shop)
     assert created.ddl is not None
@@ -58,7 +58,7 @@ def test_table_begins_on_day_two_with_equal_rows(shop: History) -> None:
     assert max(_counted([event.after for event in load.events if event.after]).values()) == 2
 
 
-def test_one_of_equal_rows_goes(shop: History) -> None:
+def test_one_of_equal_rows_goes(shop: ShopHistory) -> None:
     """Deletes and updates hit rows that occur several times, before and after the late events come."""
     for late in (True, False):
         rows: Rows = {}
@@ -79,7 +79,7 @@ def _apply_if_there(rows: Rows, event: RowEvent) -> None:
         apply(rows, event)
 
 
-def test_late_events_lie_on_both_sides_of_the_truncate(shop: History) -> None:
+def test_late_events_lie_on_both_sides_of_the_truncate(shop: ShopHistory) -> None:
     """Inserts and deletes; on each side a row comes late that equals one that came in time."""
     scans = _scans(shop)
     place = next(n for n, each in enumerate(scans) if each.ddl and each.ddl.kind == "TRUNCATE")
@@ -90,7 +90,7 @@ def test_late_events_lie_on_both_sides_of_the_truncate(shop: History) -> None:
         assert any(event.operation is Operation.INSERT and repr(event.after) in timely for event in late)
 
 
-def test_transactions_are_split_over_runs_and_rolled_back(shop: History) -> None:
+def test_transactions_are_split_over_runs_and_rolled_back(shop: ShopHistory) -> None:
     """Scans lie in both days of the split transaction; one that nobody kept is split as well, and did nothing."""
     (split,) = [each for each in _scans(shop) if each.split]
     first, *_, last = split.statements()
@@ -103,7 +103,7 @@ def test_transactions_are_split_over_runs_and_rolled_back(shop: History) -> None
     )
 
 
-def test_columns_are_renamed_dropped_and_added_with_a_default(shop: History) -> None:
+def test_columns_are_renamed_dropped_and_added_with_a_default(shop: ShopHistory) -> None:
     """After the drop more rows are equal than before it; the default stands in rows that nothing touched since."""
     state: dict[str, Rows] = {table: {} for table in shop.schemas}
     kinds: dict[int, int] = {}
@@ -119,7 +119,7 @@ def test_columns_are_renamed_dropped_and_added_with_a_default(shop: History) -> 
 
 
 @pytest.mark.parametrize("truncates", [True, False])
-def test_rows_alone_lead_to_the_same_rows(shop: History, *, truncates: bool) -> None:
+def test_rows_alone_lead_to_the_same_rows(shop: ShopHistory, *, truncates: bool) -> None:
     """Without its statements the history ends with the same rows; columns that went are null in all of them."""
     reduced_history = rows_only(shop, truncates=truncates)
     assert [each.id for each in reduced_history.transactions] == [each.id for each in shop.transactions]

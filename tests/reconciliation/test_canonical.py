@@ -14,13 +14,13 @@ import pytest
 
 from tidemark.events import Column, Encoding
 from tidemark.reconciliation import canonical, kinds, statements
-from tidemark.reconciliation.kinds import Kind, Pair, SourceColumn
+from tidemark.reconciliation.kinds import Pair, SourceColumn, ValueKind
 from tidemark.values.plain import read_value
 
 _WALL = datetime.fromisoformat
 
 
-def _texts(kind: Kind, values: Sequence[Any], type_: pa.DataType) -> list[str]:
+def _texts(kind: ValueKind, values: Sequence[Any], type_: pa.DataType) -> list[str]:
     """What DuckDB makes of values."""
     duck = duckdb.connect()
     duck.register("given", pa.table({"v": pa.array(values, type_)}))
@@ -31,24 +31,24 @@ def _texts(kind: Kind, values: Sequence[Any], type_: pa.DataType) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "iceberg", "type_", "values", "written"),
     [
-        (Kind.BOOLEAN, "boolean", pa.bool_(), [True, False], ["true", "false"]),
-        (Kind.NUMBER, "long", pa.int64(), [-(2**63), 0, 100], [str(-(2**63)), "0", "100"]),
-        (Kind.NUMBER, "decimal(38, 3)", pa.decimal128(38, 3),
+        (ValueKind.BOOLEAN, "boolean", pa.bool_(), [True, False], ["true", "false"]),
+        (ValueKind.NUMBER, "long", pa.int64(), [-(2**63), 0, 100], [str(-(2**63)), "0", "100"]),
+        (ValueKind.NUMBER, "decimal(38, 3)", pa.decimal128(38, 3),
          [Decimal("9" * 35 + ".900"), Decimal("-0.010"), Decimal(0), Decimal("100.000")],
          ["9" * 35 + ".9", "-0.01", "0.000", "100"]),
-        (Kind.DATE, "date", pa.date32(), [date(1, 1, 1), date(9999, 12, 31)], ["0001-01-01", "9999-12-31"]),
-        (Kind.WALL, "timestamp", pa.timestamp("us"),
+        (ValueKind.DATE, "date", pa.date32(), [date(1, 1, 1), date(9999, 12, 31)], ["0001-01-01", "9999-12-31"]),
+        (ValueKind.WALL, "timestamp", pa.timestamp("us"),
          [_WALL("0001-01-01T00:00:00"), _WALL("2026-10-10T10:10:10.100000"), _WALL("9999-12-31T23:59:59.999999")],
          ["0001-01-01 00:00:00", "2026-10-10T10:10:10.1", "9999-12-31 23:59:59.999999"]),
-        (Kind.INSTANT, "timestamptz", pa.timestamp("us"), [_WALL("2026-10-10T10:10:10.000001")],
+        (ValueKind.INSTANT, "timestamptz", pa.timestamp("us"), [_WALL("2026-10-10T10:10:10.000001")],
          ["2026-10-10T12:10:10.000001+02:00"]),
-        (Kind.TEXT, "string", pa.string(), ["", "~", "|", "~2", "é\n "], ["", "~", "|", "~2", "é\n "]),
-        (Kind.PADDED, "string", pa.string(), ["a  ", "  "], ["a", ""]),
-        (Kind.BYTES, "binary", pa.binary(), [b"", b"\x00\xff"], ["", "AP8="]),
+        (ValueKind.TEXT, "string", pa.string(), ["", "~", "|", "~2", "é\n "], ["", "~", "|", "~2", "é\n "]),
+        (ValueKind.PADDED, "string", pa.string(), ["a  ", "  "], ["a", ""]),
+        (ValueKind.BYTES, "binary", pa.binary(), [b"", b"\x00\xff"], ["", "AP8="]),
     ],
 )  # fmt: skip
 def test_a_key_of_the_change_log_has_the_text_of_the_lake(
-    kind: Kind, iceberg: str, type_: pa.DataType, values: list[Any], written: list[str]
+    kind: ValueKind, iceberg: str, type_: pa.DataType, values: list[Any], written: list[str]
 ) -> None:
     """Whatever the message wrote; and the text that people are shown leads back to it."""
     import json
@@ -70,7 +70,7 @@ def test_no_two_rows_have_one_text() -> None:
     columns = {f"c{place}": pa.array(values, pa.string()) for place, values in enumerate(zip(*rows, strict=True))}
     duck = duckdb.connect()
     duck.register("given", pa.table(columns))
-    cells = [canonical.cell("duckdb", Kind.TEXT, statements.column(name)) for name in columns]
+    cells = [canonical.cell("duckdb", ValueKind.TEXT, statements.column(name)) for name in columns]
     joined = canonical.joined(cells).sql(dialect="duckdb")
     texts = [row[0] for row in duck.execute(f"SELECT {joined} FROM given").fetchall()]  # noqa: S608
     assert len(set(texts)) == len(rows)
@@ -85,7 +85,7 @@ def test_a_row_of_many_columns_is_joined_as_one_of_few() -> None:
 
 def test_doubles_are_their_bits_with_one_zero_and_one_nan() -> None:
     """Two neighbours differ; both zeros, and all that is no number, are equal."""
-    texts = _texts(Kind.DOUBLE, [0.0, -0.0, float("nan"), -float("nan"), 1.0, 1.0000000000000002], pa.float64())
+    texts = _texts(ValueKind.DOUBLE, [0.0, -0.0, float("nan"), -float("nan"), 1.0, 1.0000000000000002], pa.float64())
     assert texts[0] == texts[1]
     assert texts[2] == texts[3] == "NaN"
     assert len({*texts}) == 4

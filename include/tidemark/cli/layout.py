@@ -58,7 +58,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class PrintedLines:
     """Lines to be printed, and the names of the columns that are not in them."""
 
     lines: Sequence[Text]
@@ -93,7 +93,7 @@ def laid_out(
     *,
     vertical: bool | None = None,
     indented: bool = False,
-) -> Layout:
+) -> PrintedLines:
     """Return the rows of all groups with the same columns.
 
     Args:
@@ -115,7 +115,7 @@ def laid_out(
         spared.append(columns[place].name)
     if vertical is None and not page.fits(shown, width):
         vertical, shown, spared = True, places, []
-    return Layout(lines=list(page.blocks(shown) if vertical else page.table(shown)), zero=zero, spared=spared)
+    return PrintedLines(lines=list(page.blocks(shown) if vertical else page.table(shown)), zero=zero, spared=spared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

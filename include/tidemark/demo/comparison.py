@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.demo.secret import environment_of_masks
-from tidemark.demo.story.model import History
+from tidemark.demo.story.model import ShopHistory
 from tidemark.demo.story.options import as_owners_want
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -27,7 +27,7 @@ _OF_FEED = frozenset({"_change_type", "_change_ordinal", "_cut"})
 """Columns of a feed that its table does not have."""
 
 
-def differences(lake: Lake, source: str, shop: History) -> list[str]:
+def differences(lake: Lake, source: str, shop: ShopHistory) -> list[str]:
     """Return the published tables of a source that are not what the history ends with."""
     if source == OPTIONS:
         (secret,) = environment_of_masks().values()
@@ -40,7 +40,7 @@ def differences(lake: Lake, source: str, shop: History) -> list[str]:
     return [f"{source}.{name}" for name in wanted if found[name] != _ordered(wanted[name])]
 
 
-def published(lake: Lake, source: str, table: str, shop: History) -> list[dict[str, Any]]:
+def published(lake: Lake, source: str, table: str, shop: ShopHistory) -> list[dict[str, Any]]:
     """Return the rows of a published table of the shop, ordered by their values.
 
     Columns that the shop's table no longer has are left out if they are null in every row. Formats without statements

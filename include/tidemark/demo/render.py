@@ -24,13 +24,13 @@ from tidemark.demo.renderers import (
     replicate_json,
     shareplex_json,
 )
-from tidemark.demo.renderers.dump import DumpFile, Entry, Kind
-from tidemark.demo.story.model import History
+from tidemark.demo.renderers.dump import DumpFile, Entry, MessageKind
+from tidemark.demo.story.model import ShopHistory
 from tidemark.demo.story.renames import renamed
 from tidemark.demo.story.shards import sharded
 from tidemark.errors import UnknownNameError
 
-SOURCES: Mapping[str, Callable[[History], list[DumpFile]]] = {
+SOURCES: Mapping[str, Callable[[ShopHistory], list[DumpFile]]] = {
     "shop_canal": canal_json.dump,
     "shop_cdl": cdl_json.dump,
     "shop_datahub_blob": datahub_blob.dump,
@@ -92,7 +92,7 @@ class Rendered:
         return sum(self.days.values(), self.late)
 
 
-def render(source: str, history: History, landing: Path) -> Rendered:
+def render(source: str, history: ShopHistory, landing: Path) -> Rendered:
     """Write the dumps of a source below ``landing/<source>/<YYYY-MM-DD>/``.
 
     Late files go below ``landing/late/<source>/``. The same history gives the same bytes.
@@ -149,8 +149,8 @@ def _count_one(entry: Entry) -> Counts:
         messages=1,
         rows=entry.rows,
         duplicates=entry.rows if entry.duplicate else 0,
-        ddl=int(kind is Kind.DDL),
-        control=int(kind is Kind.CONTROL),
-        broken=int(kind is Kind.BROKEN),
-        unknown_operation=int(kind is Kind.UNKNOWN_OPERATION),
+        ddl=int(kind is MessageKind.DDL),
+        control=int(kind is MessageKind.CONTROL),
+        broken=int(kind is MessageKind.BROKEN),
+        unknown_operation=int(kind is MessageKind.UNKNOWN_OPERATION),
     )

@@ -23,7 +23,7 @@ from tidemark.demo.board import Board, States
 from tidemark.demo.comparison import OPTIONS, differences
 from tidemark.demo.render import SOURCES, STAGING, deliver_late, render
 from tidemark.demo.secret import environment_of_masks, make_secret
-from tidemark.demo.story.model import History
+from tidemark.demo.story.model import ShopHistory
 from tidemark.demo.story.shop_history import history
 from tidemark.errors import ContractError, RetriableLakeError, UnknownNameError
 from tidemark.lake.catalog import home
@@ -128,7 +128,7 @@ def _environment(landing: Path, connection: str) -> dict[str, str]:
     }
 
 
-def lay_out(names: Iterable[str], landing: Path) -> History:
+def lay_out(names: Iterable[str], landing: Path) -> ShopHistory:
     """Write the dumps of bundled sources below ``landing``, unless they are there already; return their history.
 
     A source that masks columns gets its secret too.
@@ -141,7 +141,7 @@ def lay_out(names: Iterable[str], landing: Path) -> History:
     return shop
 
 
-def _render(name: str, shop: History, landing: Path) -> None:
+def _render(name: str, shop: ShopHistory, landing: Path) -> None:
     """Write the dumps of a source, unless they are there: dumps that were landed must not change."""
     if (landing / name).exists():
         return

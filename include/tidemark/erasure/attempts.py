@@ -13,7 +13,7 @@ import msgspec
 from pyiceberg.expressions import And, BooleanExpression, Or
 
 from tidemark.erasure.search import Places
-from tidemark.erasure.subject import Subject
+from tidemark.erasure.subject import ErasedRow
 from tidemark.lake.filters import equals, unset
 from tidemark.ledger.erasure_rows import BEGUN, ErasureRow
 from tidemark.ledger.ledger import Ledger
@@ -45,7 +45,7 @@ def are(rows: Sequence[ErasureRow]) -> BooleanExpression:
 
 
 def begin(
-    ledger: Ledger, subject: Subject, secret: bytes, earlier: Sequence[ErasureRow], before: datetime, unfollowed: int
+    ledger: Ledger, subject: ErasedRow, secret: bytes, earlier: Sequence[ErasureRow], before: datetime, unfollowed: int
 ) -> list[ErasureRow]:
     """Write to the ledger that the keys are erased, before anything is; with those that an attempt before began.
 

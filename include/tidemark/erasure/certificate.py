@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from tidemark.erasure import compared_keys, logs
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure.search import Places
-from tidemark.erasure.subject import Subject
+from tidemark.erasure.subject import ErasedRow
 from tidemark.lake import file_edits, names, purging
 from tidemark.lake.file_edits import Edit, Found
 from tidemark.lake.lake import Lake
@@ -94,7 +94,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 def searched(
     lake: Lake,
     ledger: Ledger,
-    subject: Subject,
+    subject: ErasedRow,
     places: Places,
     removed: Mapping[str, Found],
     erased: Sequence[Erasure] = (),
@@ -137,7 +137,7 @@ def compared(lake: Lake, edit: Edit, removed: Found) -> dict[str, Place]:
 
 
 def _searched(
-    lake: Lake, ledger: Ledger, subject: Subject, places: Places, erased: Sequence[Erasure]
+    lake: Lake, ledger: Ledger, subject: ErasedRow, places: Places, erased: Sequence[Erasure]
 ) -> Iterable[tuple[str, Table, Edit]]:
     of_source = subject.source
     edits = {

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from tidemark.erasure import matches as matching
-from tidemark.erasure.subject import Subject
+from tidemark.erasure.subject import ErasedRow
 from tidemark.lake import feeds, file_edits, names, pending_schema, purging
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.file_edits import Edit, Found
@@ -29,7 +29,7 @@ _Holds = Callable[[pa.RecordBatch], pa.Array]
 _MAPS = ("versions",)
 
 
-def targets_of(ledger: Ledger, subject: Subject) -> dict[str, Identifier]:
+def targets_of(ledger: Ledger, subject: ErasedRow) -> dict[str, Identifier]:
     """Return by name the published tables of the subject's table, under each of its names; its own is the last."""
     known = ledger.published_tables()
     others = [known[name] for name in subject.names if name != subject.object and name in known]
@@ -38,7 +38,7 @@ def targets_of(ledger: Ledger, subject: Subject) -> dict[str, Identifier]:
 
 
 def tables_of(
-    lake: Lake, ledger: Ledger, subject: Subject, erasures: Sequence[Erasure] = ()
+    lake: Lake, ledger: Ledger, subject: ErasedRow, erasures: Sequence[Erasure] = ()
 ) -> Iterator[tuple[Identifier, Table, Edit]]:
     """Yield the published tables and what moves with them, each with what takes the rows out of it.
 
@@ -86,13 +86,13 @@ def _covered(holds: _Holds, erasures: Sequence[Erasure]) -> _Holds:
     return covered
 
 
-def find(lake: Lake, ledger: Ledger, subject: Subject) -> dict[str, Found]:
+def find(lake: Lake, ledger: Ledger, subject: ErasedRow) -> dict[str, Found]:
     """Return by table how many files and rows of the subject there are."""
     edits = tables_of(lake, ledger, subject)
     return {str(identifier): file_edits.find(table, edit) for identifier, table, edit in edits}
 
 
-def publish(lake: Lake, ledger: Ledger, subject: Subject, erased: int) -> tuple[int, dict[str, Found]]:
+def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tuple[int, dict[str, Found]]:
     """Publish the tables without the subject, in a cut of its own, whose number is returned with what was removed.
 
     A cut that is under way is dropped: the next compact builds it again, on what is published then. No check judges
@@ -158,7 +158,7 @@ def _row(lake: Lake, target: Identifier, standing: TableRow, number: int, *, era
     )
 
 
-def purge(lake: Lake, ledger: Ledger, subject: Subject, cut: int | None) -> dict[str, purging.Purged]:
+def purge(lake: Lake, ledger: Ledger, subject: ErasedRow, cut: int | None) -> dict[str, purging.Purged]:
     """Remove, physically, what no newest snapshot of the source's tables needs; return what was removed by table."""
     logs = [kind(subject.source) for kind in (names.raw, names.change_log, names.quarantine)]
     tables = {identifier: table for identifier in logs if (table := lake.find(identifier)) is not None}

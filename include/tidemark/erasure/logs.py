@@ -13,7 +13,7 @@ from pyiceberg.expressions import And
 from pyiceberg.table import Table
 
 from tidemark.erasure.search import Places
-from tidemark.erasure.subject import Place, Subject
+from tidemark.erasure.subject import ErasedRow, Place
 from tidemark.lake import file_edits, names
 from tidemark.lake.data_files import Partition
 from tidemark.lake.file_edits import Edit, Found
@@ -34,7 +34,7 @@ _KEPT = frozenset({
 """Columns that an erased event keeps: its place, and how it counts in its transaction."""
 
 
-def change_log_edit(subject: Subject, events: Iterable[Place]) -> Edit:
+def change_log_edit(subject: ErasedRow, events: Iterable[Place]) -> Edit:
     """Return the edit that leaves of the subject's events their places."""
     places = frozenset(events)
     messages = {(file, place) for file, place, _ in places}
@@ -111,12 +111,12 @@ def others_at(log: Table, places: Places) -> frozenset[tuple[str, str, int]]:
     return frozenset(found)
 
 
-def count_events(lake: Lake, subject: Subject, places: Places) -> int:
+def count_events(lake: Lake, subject: ErasedRow, places: Places) -> int:
     """Return how many events of the subject are in the change log."""
     return file_edits.find(lake.load(names.change_log(subject.source)), change_log_edit(subject, places.events)).rows
 
 
-def erase_events(lake: Lake, subject: Subject, places: Places) -> dict[str, Found]:
+def erase_events(lake: Lake, subject: ErasedRow, places: Places) -> dict[str, Found]:
     """Take the rows out of the change log, and return what was removed.
 
     This comes last. If the command is given again, only the change log shows which keys the row had in earlier eras.
@@ -127,7 +127,7 @@ def erase_events(lake: Lake, subject: Subject, places: Places) -> dict[str, Foun
     return {str(names.change_log(subject.source)): file_edits.apply(lake, log, CHANGE_LOG, edit)}
 
 
-def erase_messages(lake: Lake, subject: Subject, places: Places, *, unread: bool) -> dict[str, Found]:
+def erase_messages(lake: Lake, subject: ErasedRow, places: Places, *, unread: bool) -> dict[str, Found]:
     """Take the rows out of raw and the quarantine, one commit each, and return what was removed of each."""
     removed: dict[str, Found] = {}
     messages = places.taken(unread=unread)
@@ -142,7 +142,7 @@ def erase_messages(lake: Lake, subject: Subject, places: Places, *, unread: bool
     return removed
 
 
-def recount(lake: Lake, ledger: Ledger, subject: Subject) -> None:
+def recount(lake: Lake, ledger: Ledger, subject: ErasedRow) -> None:
     """Count again, in the ledger, what is left in the batches from which events were erased.
 
     Everything is counted from the logs, so doing it again changes nothing.
@@ -158,7 +158,7 @@ def recount(lake: Lake, ledger: Ledger, subject: Subject) -> None:
     _recount_quarantined(lake, ledger, subject.source)
 
 
-def erased_events(lake: Lake, subject: Subject) -> list[dict[str, Any]]:
+def erased_events(lake: Lake, subject: ErasedRow) -> list[dict[str, Any]]:
     """Return the events of the subject's table that were erased; ``detail`` is null where an erasure found them."""
     where = And(equals("kind", RowKind.ERASED.value), condition(subject.segments))
     fields = ("object", "batch", "transaction_id", "detail")

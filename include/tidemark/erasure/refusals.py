@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidemark.compaction import renamed
 from tidemark.ddl.lineages import Lineages, Segment
 from tidemark.erasure import cut as erasing_cut
-from tidemark.erasure.subject import Subject
+from tidemark.erasure.subject import ErasedRow
 from tidemark.errors import ConfigurationError
 from tidemark.lake import foreign, names
 from tidemark.lake.branches import marker
@@ -18,7 +18,7 @@ from tidemark.normalization.erased_keys import EVERYWHERE
 from tidemark.sources.model import Source
 
 
-def require_known(lake: Lake, ledger: Ledger, source: Source, subject: Subject) -> None:
+def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow) -> None:
     """Refuse an erasure if a new name or key of the table is not published, or a feed cannot show the subject's rows.
 
     Raises:
@@ -38,7 +38,7 @@ def require_known(lake: Lake, ledger: Ledger, source: Source, subject: Subject) 
     _require_own_feeds(lake, ledger, subject, known)
 
 
-def _require_own_feeds(lake: Lake, ledger: Ledger, subject: Subject, known: Lineages) -> None:
+def _require_own_feeds(lake: Lake, ledger: Ledger, subject: ErasedRow, known: Lineages) -> None:
     """Refuse a feed that shows rows of two tables which had its name: the same key may be another row there."""
     for name, target in erasing_cut.targets_of(ledger, subject).items():
         others = [each for own, each in known.tables.items() if own != subject.object and name in known.names_of(own)]
@@ -67,7 +67,7 @@ def _lost(segments: Sequence[Segment], name: str) -> str:
     return max(EVERYWHERE if each.ends is None else each.ends for each in segments if each.object == name)
 
 
-def require_own(lake: Lake, ledger: Ledger, subject: Subject) -> None:
+def require_own(lake: Lake, ledger: Ledger, subject: ErasedRow) -> None:
     """Refuse tables that another writer changed: the cut of the erasure would publish what that writer did.
 
     Raises:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 
-from tidemark.erasure.subject import Place, Subject, events_of
+from tidemark.erasure.subject import ErasedRow, Place, events_of
 from tidemark.lake import names
 from tidemark.lake.filters import unset
 from tidemark.lake.lake import Lake
@@ -56,7 +56,7 @@ class Places:
 
 
 def search(
-    lake: Lake, ledger: Ledger, source: Source, subject: Subject, secret: bytes, erasures: tuple[Erasure, ...]
+    lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow, secret: bytes, erasures: tuple[Erasure, ...]
 ) -> Places:
     """Return where the rows are: by reading the change log, and by decoding every message of ``raw`` again.
 
@@ -105,7 +105,7 @@ def by_file(messages: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return found
 
 
-def _unread(lake: Lake, subject: Subject, keys: Keys | None) -> list[tuple[str, int]]:
+def _unread(lake: Lake, subject: ErasedRow, keys: Keys | None) -> list[tuple[str, int]]:
     """Return the undecoded messages whose text has the name of the table and the columns of a key with its values."""
     quarantine = lake.find(names.quarantine(subject.source))
     if quarantine is None:
@@ -132,7 +132,7 @@ def _unread(lake: Lake, subject: Subject, keys: Keys | None) -> list[tuple[str, 
     return sorted(found)
 
 
-def _patterns(subject: Subject, identity: Identity) -> list[bytes]:
+def _patterns(subject: ErasedRow, identity: Identity) -> list[bytes]:
     """Return a pattern for each column of a key: one of its names, a few signs, and the value as a word of its own."""
     found = []
     for column in subject.key_columns(identity.era.key):

@@ -36,7 +36,7 @@ Place = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class ErasedRow:
     """The row that is to be erased, under all of its keys and all names of its table."""
 
     source: str
@@ -125,7 +125,7 @@ def source_of(lake: Lake, name: str) -> str:
     return str(find_table(lake, name)[1].properties[SOURCE_PROPERTY])
 
 
-def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *, follow: bool) -> Subject:
+def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *, follow: bool) -> ErasedRow:
     """Return the row that a person names.
 
     Args:
@@ -166,7 +166,7 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
             f"{name}: the row had other keys, before or later: {keys}. `--follow` erases the row under all of them. "
             f"Look first with `tidemark explain` whether another row has one of these keys now"
         )
-    return Subject(
+    return ErasedRow(
         source=source,
         object=object_name,
         target=target,
@@ -215,7 +215,7 @@ def _all_keys(events: RowEvents, first: Key) -> tuple[list[Identity], list[Ident
     return own, found[len(own) :]
 
 
-def events_of(subject: Subject, covers: Callable[[LogRow], bool]) -> tuple[dict[Place, int | None], int]:
+def events_of(subject: ErasedRow, covers: Callable[[LogRow], bool]) -> tuple[dict[Place, int | None], int]:
     """Return the subject's events in the change log that an erasure covers, and how many it does not.
 
     Each is its place, with its commit time (epoch µs).

@@ -57,7 +57,7 @@ _held: set[str] = set()
 """Sources whose lock this process has: a run holds its source, and runs stages that hold it again."""
 
 
-class Held(fences.Writer, Protocol):
+class TakenLock(fences.Writer, Protocol):
     """The lock of a source, taken."""
 
     @property
@@ -75,7 +75,7 @@ class Taker(Protocol):
     def saw_life(self) -> bool:
         """Whether whoever has the source is known to live; as long as it is not, it is worth to wait."""
 
-    def take(self) -> Held | None:
+    def take(self) -> TakenLock | None:
         """Take the lock if it is free; else None."""
 
 
@@ -112,7 +112,7 @@ def hold(source: str, *, patience: float = PATIENCE, taken_over: Callable[[int],
             held.release(clean=clean)
 
 
-def _wait(source: str, patience: float) -> Held:
+def _wait(source: str, patience: float) -> TakenLock:
     taker, far = _taker(source), is_lease()
     began, last_warned = time.monotonic(), -_TOLD_EVERY
     while (held := taker.take()) is None:
@@ -195,7 +195,7 @@ class _FileTaker:
     file: Path
     saw_life: bool = True
 
-    def take(self) -> Held | None:
+    def take(self) -> TakenLock | None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -233,7 +233,7 @@ class _AdvisoryTaker:
     key: int
     saw_life: bool = True
 
-    def take(self) -> Held | None:
+    def take(self) -> TakenLock | None:
         with opening():
             connection = _engine(self.url).connect()
             if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": self.key}).scalar():

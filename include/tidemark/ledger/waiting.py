@@ -20,7 +20,7 @@ _TABLES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class OpenTransaction:
     """One open transaction."""
 
     id: str
@@ -64,7 +64,7 @@ def _words(lack: Lack) -> str:
 
 def waiting(
     rows: Sequence[TransactionRow], batch: int | None = None, *, but: Container[str] = frozenset()
-) -> list[Waiting]:
+) -> list[OpenTransaction]:
     """Return the transactions that something waits for, the oldest first.
 
     Args:
@@ -80,8 +80,8 @@ def waiting(
     return sorted(found, key=lambda each: (each.since, each.id))
 
 
-def _waiting(row: TransactionRow, since: datetime, seen: Seen, scope: Scope) -> Waiting:
-    return Waiting(
+def _waiting(row: TransactionRow, since: datetime, seen: Seen, scope: Scope) -> OpenTransaction:
+    return OpenTransaction(
         id=seen.id,
         since=since,
         first=_moment(seen.first),
@@ -112,9 +112,9 @@ class Held:
 
     tables: Mapping[str, TableRow]
     """Tables with held events: where each stands."""
-    open: Sequence[Waiting]
+    open: Sequence[OpenTransaction]
     """The open transactions; none if the source file lets events be published without waiting."""
-    overdue: Sequence[Waiting]
+    overdue: Sequence[OpenTransaction]
     """Those that are open for longer than they may."""
 
     @property
@@ -146,13 +146,13 @@ def held_in(ledger: Ledger, most: timedelta) -> Held:
     return Held(tables=tables, open=found, overdue=overdue)
 
 
-def _holding(ledger: Ledger, tables: Mapping[str, TableRow]) -> list[Waiting]:
+def _holding(ledger: Ledger, tables: Mapping[str, TableRow]) -> list[OpenTransaction]:
     """Return the transactions that hold events of some tables back."""
     gone = given_up(ledger).ids
     return [each for each in waiting(ledger.transactions(), but=gone) if each.tables.keys() & tables.keys()]
 
 
-def _times(ledger: Ledger, found: Iterable[Waiting]) -> Iterator[datetime]:
+def _times(ledger: Ledger, found: Iterable[OpenTransaction]) -> Iterator[datetime]:
     for row in ledger.tables():
         if row.state == cuts.PUBLISHED and row.committed_at is not None:
             yield row.committed_at
@@ -161,7 +161,7 @@ def _times(ledger: Ledger, found: Iterable[Waiting]) -> Iterator[datetime]:
             yield each.last
 
 
-def sentence(source: str, late: Waiting, most: timedelta) -> str:
+def sentence(source: str, late: OpenTransaction, most: timedelta) -> str:
     """Return the sentence about an overdue transaction and the ways out."""
     names = sorted(late.tables)
     tables = ", ".join(map(harmless, names[:_TABLES_SHOWN])) + (", ..." if len(names) > _TABLES_SHOWN else "")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from tidemark.ledger.rows import BatchRow, TableRow
-from tidemark.quality.of_source import Finding
+from tidemark.quality.of_source import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.freshness import Freshness
@@ -23,7 +23,9 @@ FRESHNESS = frozenset({OF_SOURCE, OF_TABLE})
 """Names of the checks."""
 
 
-def judged(source: Source, tables: Iterable[TableRow], batches: Iterable[BatchRow], now: datetime) -> Iterator[Finding]:
+def judged(
+    source: Source, tables: Iterable[TableRow], batches: Iterable[BatchRow], now: datetime
+) -> Iterator[SourceResult]:
     """Yield a finding for the source and for each table, where the source file has limits.
 
     Args:
@@ -47,7 +49,7 @@ def judged(source: Source, tables: Iterable[TableRow], batches: Iterable[BatchRo
             yield _finding(target, OF_TABLE, limits, at, now)
 
 
-def _finding(name: str, check: str, limits: Freshness, at: datetime | None, now: datetime) -> Finding:
+def _finding(name: str, check: str, limits: Freshness, at: datetime | None, now: datetime) -> SourceResult:
     """Return whether something is as fresh as it has to be; where no time is known, a warning that says so."""
     age = None if at is None else (now - at) / timedelta(hours=1)
     broken = _broken(limits, age)
@@ -61,12 +63,12 @@ def _finding(name: str, check: str, limits: Freshness, at: datetime | None, now:
         expected=f"at most {limit[1]:g}",
     )
     if broken is None:
-        return Finding(result)
+        return SourceResult(result)
     if age is None or at is None:
-        return Finding(result, (f"{name}: freshness cannot be judged: no message has a time",))
+        return SourceResult(result, (f"{name}: freshness cannot be judged: no message has a time",))
     what = "commit or heartbeat" if check == OF_SOURCE else "commit"
     newest = f"its newest {what} is of {at.isoformat(timespec='seconds')}, {age:.1f} hours ago"
-    return Finding(result, (f"{name}: {newest} (freshness: {limit[0]}_after_hours: {limit[1]:g})",))
+    return SourceResult(result, (f"{name}: {newest} (freshness: {limit[0]}_after_hours: {limit[1]:g})",))
 
 
 def _limits(limits: Freshness) -> list[tuple[Severity, float]]:

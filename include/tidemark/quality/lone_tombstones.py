@@ -16,7 +16,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.ledger import Ledger
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import Finding
+from tidemark.quality.of_source import SourceResult
 from tidemark.quality.set_aside import one_of
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
@@ -25,7 +25,7 @@ LONE_TOMBSTONES = "records without a value, and no delete"
 """Name of the check."""
 
 
-def judged(lake: Lake, source: str, batches: JudgedBatches, severity: Severity) -> Iterator[Finding]:
+def judged(lake: Lake, source: str, batches: JudgedBatches, severity: Severity) -> Iterator[SourceResult]:
     """Yield how many records without a value came, with the place of one of them, if no DELETE ever came.
 
     The change log is read only where no batch has a DELETE, and a judged one has messages that are no changes.
@@ -57,4 +57,4 @@ def judged(lake: Lake, source: str, batches: JudgedBatches, severity: Severity) 
         f"{{flattened: true, table: ...}}` and derive again what landed, with `tidemark run {source} --reprocess`. If "
         "they delete nothing, write `invariants: {lone_tombstones: off}`"
     )
-    yield Finding(result, (sentence,))
+    yield SourceResult(result, (sentence,))

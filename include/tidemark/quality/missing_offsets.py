@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tidemark.ledger.offset_rows import OffsetsRow, merged_offsets
 from tidemark.ledger.tally import OffsetRange
-from tidemark.quality.of_source import Finding
+from tidemark.quality.of_source import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.text import harmless
@@ -89,7 +89,7 @@ def _gaps(topic: str, partition: int, ranges: Sequence[OffsetRange]) -> Iterator
             yield gap
 
 
-def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Severity) -> Finding:
+def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Severity) -> SourceResult:
     """Return what a cut's batches show, with a sentence for each of the first gaps.
 
     Args:
@@ -112,4 +112,4 @@ def judged(source: str, rows: Sequence[OffsetsRow], published: int, severity: Se
     sentences = [f"{source}: {gap}" for gap in found[:_SHOWN]]
     if len(found) > _SHOWN:
         sentences.append(f"{source}: {len(found) - _SHOWN} more gaps between offsets")
-    return Finding(result, tuple(sentences))
+    return SourceResult(result, tuple(sentences))

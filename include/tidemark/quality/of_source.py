@@ -10,7 +10,7 @@ from tidemark.quality.verdicts import CheckResult, Verdict
 from tidemark.sources.choices import Severity
 
 
-class Finding(NamedTuple):
+class SourceResult(NamedTuple):
     """The result of one check of a source."""
 
     result: CheckResult
@@ -31,7 +31,7 @@ class OfSource(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def of_source(source: str, findings: Sequence[Finding], docs: Path) -> OfSource:
+def of_source(source: str, findings: Sequence[SourceResult], docs: Path) -> OfSource:
     """Return the verdict on a source; none if nothing was judged. ``docs`` is the index page of the Data Docs."""
     if not findings:
         return OfSource()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemark.ledger.member_rows import UnknownMemberRow
-from tidemark.quality.of_source import Finding
+from tidemark.quality.of_source import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.text import harmless
@@ -19,7 +19,7 @@ UNKNOWN_MEMBERS = "members of messages that the format does not know"
 """Name of the check."""
 
 
-def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], severity: Severity) -> Finding:
+def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], severity: Severity) -> SourceResult:
     """Return the finding about unknown members, with the place of a message that has each.
 
     Args:
@@ -37,4 +37,4 @@ def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], seve
         "This is reported once"
         for row in sorted(rows, key=lambda row: row.member)
     )
-    return Finding(result, sentences)
+    return SourceResult(result, sentences)

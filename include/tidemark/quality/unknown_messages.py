@@ -9,7 +9,7 @@ from pyiceberg.table import Table
 from tidemark.errors import UnknownOperationError, UnknownTypeError
 from tidemark.lake.filters import among
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import Finding
+from tidemark.quality.of_source import SourceResult
 from tidemark.quality.set_aside import in_quarantine, one_of
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
@@ -20,7 +20,7 @@ UNKNOWN_MESSAGES = "messages with an unknown operation or type"
 _REASONS = (UnknownOperationError.reason, UnknownTypeError.reason)
 
 
-def judged(source: str, quarantine: Table, batches: JudgedBatches, severity: Severity) -> Iterator[Finding]:
+def judged(source: str, quarantine: Table, batches: JudgedBatches, severity: Severity) -> Iterator[SourceResult]:
     """Yield how many messages of a cut name something unknown, with the place of one of them; nothing for none.
 
     Quarantine is partitioned by batch and reason, so the metadata of its files gives their number, and one row is read.
@@ -42,4 +42,4 @@ def judged(source: str, quarantine: Table, batches: JudgedBatches, severity: Sev
         f"{source}: {count} {UNKNOWN_MESSAGES}.{one_of(scan)} `tidemark quarantine list {source}` has all. "
         "The producer, or a table, is not what it was"
     )
-    yield Finding(result, (sentence,))
+    yield SourceResult(result, (sentence,))

@@ -11,7 +11,7 @@ from tidemark.lake.filters import at_most, unset
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization.identifying import other_format
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import Finding
+from tidemark.quality.of_source import SourceResult
 from tidemark.quality.set_aside import in_quarantine, one_of
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
@@ -35,7 +35,7 @@ class _Share(NamedTuple):
         return self.quarantined - self.allowed
 
 
-def judged(ledger: Ledger, source: Source, quarantine: Table, batches: JudgedBatches) -> Iterator[Finding]:
+def judged(ledger: Ledger, source: Source, quarantine: Table, batches: JudgedBatches) -> Iterator[SourceResult]:
     """Yield whether no more messages are set aside than may be; nothing if none is.
 
     Messages that are new and messages that were derived again are judged each on their own, as neither makes the share
@@ -60,7 +60,7 @@ def judged(ledger: Ledger, source: Source, quarantine: Table, batches: JudgedBat
         expected=f"at most {worse.allowed}",
     )
     if result.success:
-        yield Finding(result)
+        yield SourceResult(result)
         return
     again = " that were derived again" if worse.batches.again else ""
     sentence = (
@@ -69,7 +69,7 @@ def judged(ledger: Ledger, source: Source, quarantine: Table, batches: JudgedBat
         f"{_looks_like(ledger, source, worse.batches)} `tidemark quarantine list {source.source}` tells the reasons; "
         "`max_quarantined` sets the limit"
     )
-    yield Finding(result, (sentence,))
+    yield SourceResult(result, (sentence,))
 
 
 def _share(ledger: Ledger, source: Source, batches: JudgedBatches) -> _Share:

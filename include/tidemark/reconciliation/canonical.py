@@ -17,7 +17,7 @@ from functools import cache
 import sqlglot
 from sqlglot import exp
 
-from tidemark.reconciliation.kinds import Kind, Pair
+from tidemark.reconciliation.kinds import Pair, ValueKind
 from tidemark.values.plain_types import Value
 
 LAKE = "duckdb"
@@ -35,47 +35,47 @@ _MYSQL_NUMBER = (
 )
 """``x + 0``: without the leading zeros of ZEROFILL, and a BIT as a number."""
 
-_TEMPLATES: Mapping[str, Mapping[Kind, str]] = {
+_TEMPLATES: Mapping[str, Mapping[ValueKind, str]] = {
     # The session has UTC, dates as ISO 8601 writes them, and nothing but the catalog in its search path.
     "postgres": {
-        Kind.BOOLEAN: "CAST(CAST(x AS INT) AS TEXT)",
-        Kind.NUMBER: "CAST(TRIM_SCALE(CAST(x AS DECIMAL)) AS TEXT)",
-        Kind.DOUBLE: (
+        ValueKind.BOOLEAN: "CAST(CAST(x AS INT) AS TEXT)",
+        ValueKind.NUMBER: "CAST(TRIM_SCALE(CAST(x AS DECIMAL)) AS TEXT)",
+        ValueKind.DOUBLE: (
             "CASE WHEN x = 'NaN' THEN 'NaN' "
             "ELSE CAST(CAST('x' || ENCODE(FLOAT8SEND(x + CAST(0 AS DOUBLE PRECISION)), 'hex') AS BIT(64)) AS TEXT) END"
         ),
-        Kind.DATE: "CAST(x AS TEXT)",
-        Kind.WALL: "CAST(x AS TEXT)",
-        Kind.INSTANT: "CAST(x AT TIME ZONE 'UTC' AS TEXT)",
-        Kind.TEXT: "CAST(x AS TEXT)",
-        Kind.PADDED: "RTRIM(CAST(x AS TEXT), ' ')",
-        Kind.BYTES: "ENCODE(x, 'hex')",
+        ValueKind.DATE: "CAST(x AS TEXT)",
+        ValueKind.WALL: "CAST(x AS TEXT)",
+        ValueKind.INSTANT: "CAST(x AT TIME ZONE 'UTC' AS TEXT)",
+        ValueKind.TEXT: "CAST(x AS TEXT)",
+        ValueKind.PADDED: "RTRIM(CAST(x AS TEXT), ' ')",
+        ValueKind.BYTES: "ENCODE(x, 'hex')",
     },
     "mysql": {
-        Kind.BOOLEAN: "CAST((x <> 0) AS CHAR)",
-        Kind.NUMBER: _MYSQL_NUMBER,
-        Kind.DATE: "CAST(x AS CHAR)",
-        Kind.WALL: _FRACTION_TRIMMED,
-        Kind.INSTANT: _FRACTION_TRIMMED,
-        Kind.TEXT: "CONVERT(x USING utf8mb4)",
-        Kind.BYTES: "LOWER(HEX(x))",
+        ValueKind.BOOLEAN: "CAST((x <> 0) AS CHAR)",
+        ValueKind.NUMBER: _MYSQL_NUMBER,
+        ValueKind.DATE: "CAST(x AS CHAR)",
+        ValueKind.WALL: _FRACTION_TRIMMED,
+        ValueKind.INSTANT: _FRACTION_TRIMMED,
+        ValueKind.TEXT: "CONVERT(x USING utf8mb4)",
+        ValueKind.BYTES: "LOWER(HEX(x))",
     },
     LAKE: {
-        Kind.BOOLEAN: "CAST(CAST(x AS INT) AS TEXT)",
-        Kind.NUMBER: (
+        ValueKind.BOOLEAN: "CAST(CAST(x AS INT) AS TEXT)",
+        ValueKind.NUMBER: (
             "CASE WHEN CONTAINS(CAST(x AS TEXT), '.') THEN RTRIM(RTRIM(CAST(x AS TEXT), '0'), '.') "
             "ELSE CAST(x AS TEXT) END"
         ),
-        Kind.DOUBLE: (
+        ValueKind.DOUBLE: (
             "CASE WHEN ISNAN(CAST(x AS DOUBLE)) THEN 'NaN' "
             "ELSE CAST(CAST(CAST(x AS DOUBLE) + CAST(0 AS DOUBLE) AS BIT) AS TEXT) END"
         ),
-        Kind.DATE: "STRFTIME(x, '%Y-%m-%d')",
-        Kind.WALL: "RTRIM(RTRIM(STRFTIME(x, '%Y-%m-%d %H:%M:%S.%f'), '0'), '.')",
-        Kind.INSTANT: "RTRIM(RTRIM(STRFTIME(x, '%Y-%m-%d %H:%M:%S.%f'), '0'), '.')",
-        Kind.TEXT: "CAST(x AS TEXT)",
-        Kind.PADDED: "RTRIM(CAST(x AS TEXT), ' ')",
-        Kind.BYTES: "LOWER(HEX(x))",
+        ValueKind.DATE: "STRFTIME(x, '%Y-%m-%d')",
+        ValueKind.WALL: "RTRIM(RTRIM(STRFTIME(x, '%Y-%m-%d %H:%M:%S.%f'), '0'), '.')",
+        ValueKind.INSTANT: "RTRIM(RTRIM(STRFTIME(x, '%Y-%m-%d %H:%M:%S.%f'), '0'), '.')",
+        ValueKind.TEXT: "CAST(x AS TEXT)",
+        ValueKind.PADDED: "RTRIM(CAST(x AS TEXT), ' ')",
+        ValueKind.BYTES: "LOWER(HEX(x))",
     },
 }
 
@@ -95,7 +95,7 @@ _NUMBERS: Mapping[str, str] = {
 
 _ESCAPED = "REPLACE(REPLACE(x, '~', '~0'), '|', '~1')"
 
-_WRITTEN = frozenset({Kind.TEXT, Kind.PADDED})
+_WRITTEN = frozenset({ValueKind.TEXT, ValueKind.PADDED})
 """Kinds whose text may contain any character."""
 
 
@@ -121,7 +121,7 @@ def _expression(node: object) -> exp.Expression:
     return node
 
 
-def cell(dialect: str, kind: Kind, column: exp.Expression) -> exp.Expression:
+def cell(dialect: str, kind: ValueKind, column: exp.Expression) -> exp.Expression:
     """Return the expression of the text of one column within the text of its row; never null."""
     text = _filled(_TEMPLATES[dialect][kind], dialect, column)
     if kind in _WRITTEN:
@@ -153,21 +153,21 @@ def number(dialect: str, digest_: exp.Expression) -> exp.Expression:
     return _filled(_NUMBERS[dialect], dialect, digest_)
 
 
-def text_of(kind: Kind, value: Value) -> str:
+def text_of(kind: ValueKind, value: Value) -> str:
     """Return the text of a value that ``values.plain`` read, not escaped yet; of a key, so never of a double."""
     match kind:
-        case Kind.BOOLEAN:
+        case ValueKind.BOOLEAN:
             return str(int(value in {True, "1"}))
-        case Kind.NUMBER:
+        case ValueKind.NUMBER:
             digits = format(Decimal(str(value)), "f")
             digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
             return "0" if digits == "-0" else digits
-        case Kind.WALL | Kind.INSTANT:
+        case ValueKind.WALL | ValueKind.INSTANT:
             whole = str(value).replace("T", " ").removesuffix("Z")
             return whole.rstrip("0").rstrip(".") if "." in whole else whole
-        case Kind.BYTES:
+        case ValueKind.BYTES:
             return base64.b64decode(str(value)).hex()
-        case Kind.PADDED:
+        case ValueKind.PADDED:
             return str(value).rstrip(" ")
     return str(value)
 
@@ -175,7 +175,7 @@ def text_of(kind: Kind, value: Value) -> str:
 def key_of(pairs: Sequence[Pair], values: Mapping[str, Value]) -> str:
     """Return the text of a key by the columns of the lake, as ``joined`` makes it in SQL.
 
-    >>> key_of([Pair(source="a", lake="a", kind=Kind.TEXT)], {"a": "x|~"})
+    >>> key_of([Pair(source="a", lake="a", kind=ValueKind.TEXT)], {"a": "x|~"})
     'x~1~0'
     """
     texts = [(pair.kind, text_of(pair.kind, values[pair.lake])) for pair in pairs]
@@ -191,6 +191,6 @@ def key_cells(text: str) -> list[str]:
     return [cell.replace("~1", "|").replace("~0", "~") for cell in text.split("|")]
 
 
-def given(kind: Kind, text: str) -> str:
+def given(kind: ValueKind, text: str) -> str:
     """Return the text of a key's column as people write it, and as ``text_of`` takes it: bytes as Base64."""
-    return base64.b64encode(bytes.fromhex(text)).decode() if kind is Kind.BYTES else text
+    return base64.b64encode(bytes.fromhex(text)).decode() if kind is ValueKind.BYTES else text

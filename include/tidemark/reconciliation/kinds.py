@@ -9,7 +9,7 @@ from enum import StrEnum
 from tidemark.text import harmless
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What the values of a pair of columns are. It decides which text stands for a value on both sides."""
 
     BOOLEAN = "boolean"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     """Hexadecimal digits."""
 
 
-NO_KEYS = frozenset({Kind.DOUBLE})
+NO_KEYS = frozenset({ValueKind.DOUBLE})
 """Kinds whose text says nothing to people. A key of such a kind is not compared."""
 
 
@@ -48,7 +48,7 @@ class Pair:
 
     source: str
     lake: str
-    kind: Kind
+    kind: ValueKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,44 +63,44 @@ class Pairs:
     """Column -> why it is not compared."""
 
 
-_NUMBERS: Mapping[str, Kind] = {"int": Kind.NUMBER, "long": Kind.NUMBER, "decimal": Kind.NUMBER}
+_NUMBERS: Mapping[str, ValueKind] = {"int": ValueKind.NUMBER, "long": ValueKind.NUMBER, "decimal": ValueKind.NUMBER}
 
-_TEXT: Mapping[str, Kind] = {"string": Kind.TEXT}
+_TEXT: Mapping[str, ValueKind] = {"string": ValueKind.TEXT}
 
-_BYTES: Mapping[str, Kind] = {"binary": Kind.BYTES}
+_BYTES: Mapping[str, ValueKind] = {"binary": ValueKind.BYTES}
 
 
-def _each(names: str, kinds: Mapping[str, Kind]) -> dict[str, Mapping[str, Kind]]:
+def _each(names: str, kinds: Mapping[str, ValueKind]) -> dict[str, Mapping[str, ValueKind]]:
     return {name.strip(): kinds for name in names.split(",")}
 
 
-_POSTGRES: Mapping[str, Mapping[str, Kind]] = {
-    "boolean": {"boolean": Kind.BOOLEAN},
+_POSTGRES: Mapping[str, Mapping[str, ValueKind]] = {
+    "boolean": {"boolean": ValueKind.BOOLEAN},
     **_each("smallint, integer, bigint, numeric", _NUMBERS),
-    "real": {"float": Kind.DOUBLE},
-    "double precision": {"double": Kind.DOUBLE},
+    "real": {"float": ValueKind.DOUBLE},
+    "double precision": {"double": ValueKind.DOUBLE},
     **_each("text, character varying, uuid, enum", _TEXT),
-    "character": {"string": Kind.PADDED},
-    "date": {"date": Kind.DATE},
-    "timestamp without time zone": {"timestamp": Kind.WALL},
-    "timestamp with time zone": {"timestamptz": Kind.INSTANT},
+    "character": {"string": ValueKind.PADDED},
+    "date": {"date": ValueKind.DATE},
+    "timestamp without time zone": {"timestamp": ValueKind.WALL},
+    "timestamp with time zone": {"timestamptz": ValueKind.INSTANT},
     "bytea": _BYTES,
 }
 
-_MYSQL: Mapping[str, Mapping[str, Kind]] = {
-    **_each("tinyint, bit", {"boolean": Kind.BOOLEAN, **_NUMBERS}),
+_MYSQL: Mapping[str, Mapping[str, ValueKind]] = {
+    **_each("tinyint, bit", {"boolean": ValueKind.BOOLEAN, **_NUMBERS}),
     **_each("smallint, mediumint, int, bigint, decimal, year", _NUMBERS),
     **_each("char, varchar, tinytext, text, mediumtext, longtext, enum, set, uuid", _TEXT),
-    "date": {"date": Kind.DATE},
-    "datetime": {"timestamp": Kind.WALL},
-    "timestamp": {"timestamptz": Kind.INSTANT},
+    "date": {"date": ValueKind.DATE},
+    "datetime": {"timestamp": ValueKind.WALL},
+    "timestamp": {"timestamptz": ValueKind.INSTANT},
     **_each("binary, varbinary, tinyblob, blob, mediumblob, longblob", _BYTES),
 }
 
-_KINDS: Mapping[str, Mapping[str, Mapping[str, Kind]]] = {"postgres": _POSTGRES, "mysql": _MYSQL}
+_KINDS: Mapping[str, Mapping[str, Mapping[str, ValueKind]]] = {"postgres": _POSTGRES, "mysql": _MYSQL}
 
 
-def kind_of(dialect: str, source_type: str, lake_type: str) -> Kind | None:
+def kind_of(dialect: str, source_type: str, lake_type: str) -> ValueKind | None:
     """Return how a column of the source is compared with a column of the lake; None where no text is exact for both."""
     word = lake_type.partition("(")[0].strip()
     return _KINDS[dialect].get(source_type, {}).get(word)

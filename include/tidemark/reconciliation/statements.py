@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemark.reconciliation import canonical
-from tidemark.reconciliation.kinds import Kind
+from tidemark.reconciliation.kinds import ValueKind
 
 _FEW = 100_000
 _MANY = 10_000_000
@@ -24,14 +24,14 @@ class Side:
 
     dialect: str
     table: exp.Table
-    key: Sequence[tuple[str, Kind]]
+    key: Sequence[tuple[str, ValueKind]]
     """Name and kind of each key column; empty for a table without a key."""
-    columns: Sequence[tuple[str, Kind]]
+    columns: Sequence[tuple[str, ValueKind]]
     """Name and kind of each column that is compared, the key first."""
     where: exp.Expression | None = None
     """The rows that count; None for all."""
 
-    def cells(self, columns: Sequence[tuple[str, Kind]]) -> list[exp.Expression]:
+    def cells(self, columns: Sequence[tuple[str, ValueKind]]) -> list[exp.Expression]:
         """Return the expressions of the texts of columns."""
         return [canonical.cell(self.dialect, kind, column(name)) for name, kind in columns]
 

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 
 from tidemark.lake.earlier_schemas import names_with
 from tidemark.reconciliation import canonical, statements
-from tidemark.reconciliation.kinds import Kind, Pairs
+from tidemark.reconciliation.kinds import Pairs, ValueKind
 from tidemark.tables.schemas import DELETED
 
 _MEMORY = "1GB"
@@ -84,7 +84,7 @@ class LakeTable:
             where=statements.not_true(deleted) if self.soft else None,
         )
 
-    def _named(self, count: int) -> list[tuple[str, Kind]]:
+    def _named(self, count: int) -> list[tuple[str, ValueKind]]:
         return [(f"c{place}", pair.kind) for place, pair in enumerate(self.pairs.all[:count])]
 
     def _written(self, snapshot: int, names: Sequence[str]) -> list[str]:

@@ -45,7 +45,7 @@ from tidemark.quality.doubts_of_cut import doubts_of_cut
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.judging import judge
-from tidemark.quality.of_source import Finding, of_source
+from tidemark.quality.of_source import SourceResult, of_source
 from tidemark.quality.records import record
 from tidemark.quality.renamed_tables import Followed, doubts_about_renames
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
@@ -132,7 +132,7 @@ def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
     )
 
 
-def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> list[Finding]:
+def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> list[SourceResult]:
     """Return how old the newest data is, where the source file limits it and anything was published."""
     rows = list(tables)
     limited = source.freshness or any(table.freshness for table in source.tables.values())
@@ -141,7 +141,7 @@ def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> li
 
 def _of_messages(
     lake: Lake, ledger: Ledger, source: Source, batches: JudgedBatches, offsets: Sequence[OffsetsRow]
-) -> Iterator[Finding]:
+) -> Iterator[SourceResult]:
     """Yield what the cut's messages lack, what of them is unknown, and how many cannot be read."""
     asked = source.invariants.missing_offsets
     if offsets and asked is not Consequence.OFF:

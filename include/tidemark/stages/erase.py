@@ -20,7 +20,7 @@ from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure.certificate import Certificate
 from tidemark.erasure.search import Places, by_file, dumps, search
-from tidemark.erasure.subject import Subject, find_subject, is_normalized
+from tidemark.erasure.subject import ErasedRow, find_subject, is_normalized
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
@@ -47,7 +47,7 @@ class _Work:
     lake: Lake
     ledger: Ledger
     source: Source
-    subject: Subject
+    subject: ErasedRow
     secret: bytes
 
     def compared(self, erased: Sequence[Erasure]) -> Edit:
@@ -195,7 +195,7 @@ def _with(report: StageReport, *, problems: Iterable[str] = (), remarks: Iterabl
     return replace(report, problems=(*report.problems, *problems), remarks=(*report.remarks, *remarks))
 
 
-def _unfollowed(subject: Subject, batch: int) -> Iterator[str]:
+def _unfollowed(subject: ErasedRow, batch: int) -> Iterator[str]:
     if batch:
         yield (
             f"{subject.target}: events of batches up to {batch} are past their time (`retention: changelog_days`). If "
@@ -205,7 +205,7 @@ def _unfollowed(subject: Subject, batch: int) -> Iterator[str]:
         )
 
 
-def _ahead(subject: Subject, before: datetime) -> Iterator[str]:
+def _ahead(subject: ErasedRow, before: datetime) -> Iterator[str]:
     if before > datetime.now(UTC):
         yield (
             f"{subject.target}: an erased event was committed at {before.isoformat()}, ahead of the clock here. What "
@@ -215,7 +215,7 @@ def _ahead(subject: Subject, before: datetime) -> Iterator[str]:
 
 def _report(
     source: Source,
-    subject: Subject,
+    subject: ErasedRow,
     places: Mapping[str, certificates.Place],
     found: Places,
     summary: Mapping[str, int | str],

@@ -65,7 +65,7 @@ class ImageReader:
         """
         self._fields = [pa.field(field(number), typed_values.arrow_type(kind)) for number, kind in enumerate(kinds)]
         self._fields.append(pa.field(UNREADABLE, pa.string()))
-        self._shapes = {shape: _Layout(kinds, cells) for shape, cells in shapes.items()}
+        self._shapes = {shape: _ShapeReader(kinds, cells) for shape, cells in shapes.items()}
 
     def read(self, shapes: pa.Array, texts: pa.Array) -> pa.StructArray:
         """Return a struct of ``c0 .. cn`` and ``unreadable`` for each image.
@@ -96,7 +96,7 @@ class ImageReader:
         return pa.StructArray.from_arrays(columns, fields=self._fields)
 
 
-class _Layout:
+class _ShapeReader:
     """How images of one shape are read."""
 
     def __init__(self, kinds: Sequence[str], cells: Mapping[int, Cell]) -> None:

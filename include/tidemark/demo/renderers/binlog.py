@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
-from tidemark.demo.story.model import History, Row, RowEvent, Schema, Transaction
+from tidemark.demo.story.model import Row, RowEvent, Schema, ShopHistory, Transaction
 from tidemark.events import Operation
 
 OPERATIONS = {Operation.SNAPSHOT: "r", Operation.INSERT: "c", Operation.UPDATE: "u", Operation.DELETE: "d"}
@@ -55,7 +55,7 @@ class Logged:
     changes: list[Change] = field(default_factory=list)
 
 
-def log(history: History, failed_over_at: datetime | None = None) -> Iterator[Logged]:
+def log(history: ShopHistory, failed_over_at: datetime | None = None) -> Iterator[Logged]:
     """Yield the transactions as they are logged.
 
     The log is rotated on day 2, and its positions start again. After a failover another server writes the log,

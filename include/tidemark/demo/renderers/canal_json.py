@@ -20,12 +20,12 @@ from tidemark.demo.renderers.dump import (
     RECORD_PARQUET,
     DumpFile,
     Entry,
-    Kind,
+    MessageKind,
     Packing,
     numbered,
     with_faults,
 )
-from tidemark.demo.story.model import Column, History, Row, RowEvent, Schema, SchemaEvent, Transaction, Value
+from tidemark.demo.story.model import Column, Row, RowEvent, Schema, SchemaEvent, ShopHistory, Transaction, Value
 from tidemark.events import Operation
 
 _TYPES = {
@@ -63,7 +63,7 @@ _PACKINGS = (RECORD_LINES_GZ, RECORD_PARQUET, RECORD_LINES_GZ, RECORD_PARQUET)
 """One for each day."""
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: several for each day and partition, each in the order of offsets.
 
     A consumer that was restarted writes the last records of day 3 again, with the same offsets, at the start of day 4.
@@ -99,15 +99,17 @@ def _entries(transaction: Transaction) -> Iterator[Entry]:
     day = transaction.committed_at.date()
     if transaction.ddl is not None:
         emptied = int(transaction.ddl.kind == "TRUNCATE")
-        yield _entry(transaction, Kind.DDL, day, 0, _ddl(transaction, transaction.ddl), rows=emptied)
+        yield _entry(transaction, MessageKind.DDL, day, 0, _ddl(transaction, transaction.ddl), rows=emptied)
     for number, statement in enumerate(transaction.statements()):
         moved = day + timedelta(days=1) if transaction.split and number else day
         partition = _PARTITIONS.get(statement[0].table, 0)
         message = _message(transaction, statement)
-        yield _entry(transaction, Kind.ROWS, moved, partition, message, rows=len(statement))
+        yield _entry(transaction, MessageKind.ROWS, moved, partition, message, rows=len(statement))
 
 
-def _entry(transaction: Transaction, kind: Kind, day: date, partition: int, message: object, rows: int = 0) -> Entry:
+def _entry(
+    transaction: Transaction, kind: MessageKind, day: date, partition: int, message: object, rows: int = 0
+) -> Entry:
     return Entry(
         kind=kind,
         day=day,

@@ -23,13 +23,13 @@ from tidemark.demo.renderers.dump import (
     VALUE_LINES_ZST,
     DumpFile,
     Entry,
-    Kind,
+    MessageKind,
     files,
 )
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.renderers.single import Single, singles
 from tidemark.demo.story.landmarks import DAYS
-from tidemark.demo.story.model import Column, History, Row, Schema
+from tidemark.demo.story.model import Column, Row, Schema, ShopHistory
 from tidemark.events import Operation
 
 _OPERATIONS = {
@@ -62,25 +62,25 @@ _PACKINGS = (RECORD_LINES_GZ, VALUE_LINES_ZST, RECORD_LINES_ZST, VALUE_LINES_GZ)
 """One for each day."""
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: rows, and heartbeats between them."""
     entries = [entry for single in singles(rows_only(history)) for entry in _entries(single)]
     return files(entries, _PACKINGS, random.Random("cdl"), _unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
 def _entries(single: Single) -> Iterator[Entry]:
-    yield _entry(single, Kind.ROWS, _message(single))
+    yield _entry(single, MessageKind.ROWS, _message(single))
     if single.ordinal % _HEARTBEAT_EVERY == 0:
         heartbeat = {"HEARTBEAT_IDENTIFIER": _TASK, "TIMESTAMP": _millis(single), "message_version": "1.0"}
-        yield _entry(single, Kind.CONTROL, {"schema": {}, "payload": heartbeat})
+        yield _entry(single, MessageKind.CONTROL, {"schema": {}, "payload": heartbeat})
 
 
-def _entry(single: Single, kind: Kind, message: Json) -> Entry:
+def _entry(single: Single, kind: MessageKind, message: Json) -> Entry:
     return Entry(
         kind=kind,
         day=single.day,
         late=single.transaction.late,
-        rows=int(kind is Kind.ROWS),
+        rows=int(kind is MessageKind.ROWS),
         repeatable=bool(single.event.schema.key),
         value=msgspec.json.encode(message),
         topic="cdl",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
-from tidemark.demo.story.model import History, RowEvent, SchemaEvent, Transaction, Value
+from tidemark.demo.story.model import RowEvent, SchemaEvent, ShopHistory, Transaction, Value
 
 _FIRST = 1_649_991_610_688_000_000
 
@@ -26,7 +26,7 @@ class Step:
     ddl: SchemaEvent | None = None
 
 
-def steps(history: History) -> Iterator[Step]:
+def steps(history: ShopHistory) -> Iterator[Step]:
     """Yield all row events and statements of the history, in order."""
     sequence = _FIRST
     for transaction in history.transactions:

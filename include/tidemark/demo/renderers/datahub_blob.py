@@ -27,12 +27,12 @@ from tidemark.demo.renderers.dump import (
     VALUE_LINES_ZST,
     DumpFile,
     Entry,
-    Kind,
+    MessageKind,
     Packing,
     files,
     gz,
 )
-from tidemark.demo.story.model import Column, History, Row, Schema, SchemaEvent, Transaction
+from tidemark.demo.story.model import Column, Row, Schema, SchemaEvent, ShopHistory, Transaction
 from tidemark.events import Operation
 
 _TYPES = {"bigint": "LONG", "int": "LONG", "tinyint(1)": "LONG", "double": "DOUBLE", "date": "DATE"}
@@ -53,7 +53,7 @@ _PACKINGS = (VALUE_ARRAY, VALUE_LINES_ZST, PRETTY_VALUES, _BASE64_LINES_GZ)
 """One for each day."""
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: rows and statements with their sequences, transaction markers and heartbeats."""
     entries = [
         entry
@@ -71,17 +71,17 @@ def _transaction(steps: list[Step]) -> Iterator[Entry]:
     for step in steps:
         if step.ddl is not None:
             emptied = int(step.ddl.kind == "TRUNCATE")
-            yield _entry(transaction, step.day, Kind.DDL, _statement(step, step.ddl), rows=emptied)
+            yield _entry(transaction, step.day, MessageKind.DDL, _statement(step, step.ddl), rows=emptied)
         else:
             for message in _row_messages(step):
-                yield _entry(transaction, step.day, Kind.ROWS, message, rows=1)
+                yield _entry(transaction, step.day, MessageKind.ROWS, message, rows=1)
     if marked:
         yield _control(transaction, steps[-1].day, "TRANSACTION_END")
     if transaction.id % _HEARTBEAT_EVERY == 0:
         yield _control(transaction, steps[0].day, "MHEARTBEAT")
 
 
-def _entry(transaction: Transaction, day: date, kind: Kind, message: Json, rows: int = 0) -> Entry:
+def _entry(transaction: Transaction, day: date, kind: MessageKind, message: Json, rows: int = 0) -> Entry:
     return Entry(kind=kind, day=day, late=transaction.late, rows=rows, value=msgspec.json.encode(message))
 
 
@@ -89,7 +89,7 @@ def _control(transaction: Transaction, day: date, op: str) -> Entry:
     committed = millis(transaction)
     times = {"eventTime": committed, "checkpointTime": committed}
     message = {"schema": {}, "payload": {"op": op, "timestamp": times}, "version": "0.0.1"}
-    return _entry(transaction, day, Kind.CONTROL, message)
+    return _entry(transaction, day, MessageKind.CONTROL, message)
 
 
 def _message(step: Step, op: str, schema: Json, **members: Json | None) -> Json:

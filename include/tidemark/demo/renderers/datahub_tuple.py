@@ -31,14 +31,14 @@ from tidemark.demo.renderers.dump import (
     Container,
     DumpFile,
     Entry,
-    Kind,
+    MessageKind,
     gz,
     json_lines,
     sent_again,
     with_faults,
 )
 from tidemark.demo.renderers.rows_only import rows_only
-from tidemark.demo.story.model import History, Row
+from tidemark.demo.story.model import Row, ShopHistory
 from tidemark.events import Operation
 
 _OPERATIONS = {Operation.SNAPSHOT: "I", Operation.INSERT: "I", Operation.UPDATE: "U", Operation.DELETE: "D"}
@@ -62,7 +62,7 @@ _ARROW_TYPES: dict[str, tuple[pa.DataType, Callable[[Any], object]]] = {
 _RECORD_TYPES = {"int": "INTEGER", "long": "BIGINT", "double": "DOUBLE", "date": "TIMESTAMP", "timestamp": "TIMESTAMP"}
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: rows only, mixed within their day, because their sequence gives the order."""
     mixer = random.Random("datahub_tuple")  # noqa: S311 - the mixing of a demo
     rows = [entry for step in datahub.steps(rows_only(history)) for entry in _entries(step, history)]
@@ -105,7 +105,7 @@ def _by_topic(
         yield from _parts(joined(topics[topic]), topic, _FILES_A_TOPIC, suffix, container)
 
 
-def _entries(step: Step, history: History) -> Iterator[Entry]:
+def _entries(step: Step, history: ShopHistory) -> Iterator[Entry]:
     event = step.event
     if event is None:
         return
@@ -124,7 +124,7 @@ def _entries(step: Step, history: History) -> Iterator[Entry]:
             **_values(image),
         }
         yield Entry(
-            kind=Kind.ROWS,
+            kind=MessageKind.ROWS,
             day=step.day,
             late=step.transaction.late,
             rows=1,

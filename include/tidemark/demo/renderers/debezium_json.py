@@ -31,11 +31,11 @@ from tidemark.demo.renderers.dump import (
     VALUE_LINES_ZST,
     DumpFile,
     Entry,
-    Kind,
+    MessageKind,
     files,
 )
 from tidemark.demo.renderers.rows_only import rows_only
-from tidemark.demo.story.model import History, SchemaEvent, Transaction
+from tidemark.demo.story.model import SchemaEvent, ShopHistory, Transaction
 from tidemark.demo.story.reloads import reloaded
 
 _PREFIX = "shopdb"
@@ -56,13 +56,13 @@ LOADED_AGAIN_AT = datetime(2026, 1, 3, 9, tzinfo=UTC)
 """When the orders of that source are read once more."""
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files with schemas: rows, schema changes, transaction markers, tombstones and heartbeats."""
     entries = [entry for logged in log(history) for entry in _with_schema(logged)]
     return files(entries, _PACKINGS, random.Random(_PREFIX), unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
-def dump_bare(history: History) -> list[DumpFile]:
+def dump_bare(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files without schemas: rows and heartbeats.
 
     On day 3 the server fails over, and the orders are loaded again.
@@ -84,7 +84,7 @@ def _with_schema(logged: Logged) -> Iterator[Entry]:
     transaction, day = logged.transaction, logged.transaction.committed_at.date()
     marked = bool(transaction.events) and not transaction.initial_load
     if transaction.ddl is not None:
-        yield _control(transaction, day, _PREFIX, _schema_change(logged, transaction.ddl), Kind.DDL)
+        yield _control(transaction, day, _PREFIX, _schema_change(logged, transaction.ddl), MessageKind.DDL)
     if marked:
         yield _control(transaction, day, f"{_PREFIX}.transaction", _marker(transaction, "BEGIN"))
     counts: Counter[str] = Counter()
@@ -118,7 +118,7 @@ def _bare(logged: Logged) -> Iterator[Entry]:
             "after": connect.as_text(change.after),
             **_metadata(transaction, change, None),
         }
-        yield replace(_control(transaction, change.day, "", message, Kind.ROWS), rows=1)
+        yield replace(_control(transaction, change.day, "", message, MessageKind.ROWS), rows=1)
     if transaction.id % _HEARTBEAT_EVERY == 0:
         yield _control(transaction, transaction.committed_at.date(), "", {"ts_ms": millis(transaction) + 900})
 
@@ -131,13 +131,15 @@ def _rows(transaction: Transaction, change: Change, message: Json) -> Iterator[E
         struct = {"schema": connect.key(schema, _PREFIX), "payload": connect.encoded_key(change.image, schema)}
         key = msgspec.json.encode(struct)
     topic = f"{_PREFIX}.shop.{schema.table}"
-    entry = replace(_control(transaction, change.day, topic, message, Kind.ROWS), rows=1, key=key)
+    entry = replace(_control(transaction, change.day, topic, message, MessageKind.ROWS), rows=1, key=key)
     yield entry
     if change.op == "d":
-        yield replace(entry, kind=Kind.CONTROL, rows=0, value=None)
+        yield replace(entry, kind=MessageKind.CONTROL, rows=0, value=None)
 
 
-def _control(transaction: Transaction, day: date, topic: str, message: Json, kind: Kind = Kind.CONTROL) -> Entry:
+def _control(
+    transaction: Transaction, day: date, topic: str, message: Json, kind: MessageKind = MessageKind.CONTROL
+) -> Entry:
     return Entry(
         kind=kind,
         day=day,

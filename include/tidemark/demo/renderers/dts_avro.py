@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.demo.renderers.dts_schema import NAMESPACE, record_schema
-from tidemark.demo.renderers.dump import DumpFile, Entry, Kind, Packing, binary_lines, files, gz
+from tidemark.demo.renderers.dump import DumpFile, Entry, MessageKind, Packing, binary_lines, files, gz
 from tidemark.demo.story.landmarks import DAYS
-from tidemark.demo.story.model import Column, History, Row, RowEvent, Transaction, Value
+from tidemark.demo.story.model import Column, Row, RowEvent, ShopHistory, Transaction, Value
 from tidemark.events import Operation
 
 _OPERATIONS = {
@@ -58,24 +58,24 @@ _KAFKA_RECORD = {
 }
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: the messages of each day, mixed over several files. Their order is in their positions."""
     entries = list(_entries(history))
     return files(entries, _PACKINGS, random.Random("dts"), _unknown_operation)  # noqa: S311 - the mixing of a demo
 
 
-def _entries(history: History) -> Iterator[Entry]:
+def _entries(history: ShopHistory) -> Iterator[Entry]:
     offset = 4
     for transaction in sorted((*history.transactions, *history.attempts), key=lambda each: each.id):
         day, log = transaction.committed_at.date(), 9 + (transaction.committed_at.date() > DAYS[0])
         at = functools.partial(_entry, transaction, day=day)
         marked = bool(transaction.events) and not transaction.initial_load
         if marked:
-            yield at(Kind.CONTROL, operation="BEGIN", position=f"{offset}@{log}")
+            yield at(MessageKind.CONTROL, operation="BEGIN", position=f"{offset}@{log}")
         if transaction.ddl is not None:
             offset += 200
             ddl, place = transaction.ddl, f"{offset}@{log}"
-            statement = at(Kind.DDL, operation="DDL", position=place, object="shop", after=ddl.statement)
+            statement = at(MessageKind.DDL, operation="DDL", position=place, object="shop", after=ddl.statement)
             yield replace(statement, rows=int(ddl.kind == "TRUNCATE"))
         moved = day
         for number, events in enumerate(transaction.statements()):
@@ -83,16 +83,16 @@ def _entries(history: History) -> Iterator[Entry]:
             offset += 154
             for event in events:
                 offset += 0 if event.operation is Operation.INSERT else 60
-                row = at(Kind.ROWS, position=f"{offset}@{log}", **_change(event))
+                row = at(MessageKind.ROWS, position=f"{offset}@{log}", **_change(event))
                 yield replace(row, day=moved, rows=1, repeatable=bool(event.schema.key))
         if marked:
             end = "ROLLBACK" if transaction in history.attempts else "COMMIT"
-            yield replace(at(Kind.CONTROL, operation=end, position=f"{offset}@{log}"), day=moved)
+            yield replace(at(MessageKind.CONTROL, operation=end, position=f"{offset}@{log}"), day=moved)
         if transaction.id % _HEARTBEAT_EVERY == 0:
-            yield at(Kind.CONTROL, operation="HEARTBEAT", position=f"{offset}@{log}")
+            yield at(MessageKind.CONTROL, operation="HEARTBEAT", position=f"{offset}@{log}")
 
 
-def _entry(transaction: Transaction, kind: Kind, *, day: date, position: str, **given: Any) -> Entry:  # noqa: ANN401
+def _entry(transaction: Transaction, kind: MessageKind, *, day: date, position: str, **given: Any) -> Entry:  # noqa: ANN401
     seconds = int(transaction.committed_at.timestamp())
     known = bool(transaction.events) and not transaction.initial_load
     record = {

@@ -23,7 +23,7 @@ SENT_AGAIN = 30
 """Number of row events that are sent again."""
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """How the ledger counts a message."""
 
     ROWS = "rows"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 class Entry:
     """One message of a dump."""
 
-    kind: Kind
+    kind: MessageKind
     day: date
     """The interval whose folder has the message."""
     value: bytes | None
@@ -219,7 +219,7 @@ def spread(records: Sequence[Entry], packings: Iterable[Packing], mixer: random.
 def sent_again(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries with the last row events of day 2 again on day 3, as after a restart of the connector."""
     _, second, third, *_ = sorted({entry.day for entry in entries})
-    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and entry.repeatable]
+    rows = [entry for entry in entries if entry.day == second and entry.kind is MessageKind.ROWS and entry.repeatable]
     again = [replace(entry, day=third, duplicate=True) for entry in rows[-SENT_AGAIN:]]
     place = next(place for place, entry in enumerate(entries) if entry.day == third)
     return [*entries[:place], *again, *entries[place:]]
@@ -247,12 +247,12 @@ def with_faults(entries: Sequence[Entry], unknown: Callable[[bytes], bytes]) -> 
     places = [
         (place, entry.value)
         for place, entry in enumerate(entries)
-        if entry.kind is Kind.ROWS and entry.day == day and not entry.late and entry.value is not None
+        if entry.kind is MessageKind.ROWS and entry.day == day and not entry.late and entry.value is not None
     ]
     place, value = places[len(places) // 3]
     twin = replace(entries[place], rows=0)
-    broken = replace(twin, kind=Kind.BROKEN, value=value[: len(value) // 2])
-    strange = replace(twin, kind=Kind.UNKNOWN_OPERATION, value=unknown(value))
+    broken = replace(twin, kind=MessageKind.BROKEN, value=value[: len(value) // 2])
+    strange = replace(twin, kind=MessageKind.UNKNOWN_OPERATION, value=unknown(value))
     return [*entries[:place], broken, strange, *entries[place:]]
 
 

@@ -17,15 +17,15 @@ import msgspec
 from tidemark.demo.renderers import connect
 from tidemark.demo.renderers.binlog import Change, Logged, log
 from tidemark.demo.renderers.debezium_json import millis, unknown_operation
-from tidemark.demo.renderers.dump import VALUE_LINES_GZ, DumpFile, Entry, Kind, files
+from tidemark.demo.renderers.dump import VALUE_LINES_GZ, DumpFile, Entry, MessageKind, files
 from tidemark.demo.renderers.rows_only import rows_only
-from tidemark.demo.story.model import History, Row
+from tidemark.demo.story.model import Row, ShopHistory
 
 _OPERATIONS = {"r": "c"}
 """Rows of an initial load are inserts in Lindorm."""
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: rows only, each row of a transaction with another millisecond."""
     entries = [entry for logged in log(rows_only(history)) for entry in _entries(logged)]
     return files(entries, [VALUE_LINES_GZ] * 4, random.Random("lindorm"), unknown_operation)  # noqa: S311 - the mixing of a demo
@@ -36,7 +36,9 @@ def _entries(logged: Logged) -> Iterator[Entry]:
     for number, change in enumerate(logged.changes):
         message = _message(change, millis(transaction) + number)
         again = bool(change.schema.key)
-        yield Entry(kind=Kind.ROWS, day=change.day, late=transaction.late, rows=1, value=message, repeatable=again)
+        yield Entry(
+            kind=MessageKind.ROWS, day=change.day, late=transaction.late, rows=1, value=message, repeatable=again
+        )
 
 
 def _message(change: Change, ts_ms: int) -> bytes:

@@ -16,9 +16,18 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from tidemark.demo.renderers.dump import SENT_AGAIN, DumpFile, Entry, Kind, Packing, numbered, spread, with_faults
+from tidemark.demo.renderers.dump import (
+    SENT_AGAIN,
+    DumpFile,
+    Entry,
+    MessageKind,
+    Packing,
+    numbered,
+    spread,
+    with_faults,
+)
 from tidemark.demo.renderers.rows_only import rows_only
-from tidemark.demo.story.model import Column, History, Row, RowEvent, Schema, Transaction
+from tidemark.demo.story.model import Column, Row, RowEvent, Schema, ShopHistory, Transaction
 from tidemark.events import Operation
 
 Json = dict[str, Any]
@@ -61,7 +70,7 @@ class Endpoint:
     """One for each day."""
 
 
-def dump(history: History, endpoint: Endpoint) -> list[DumpFile]:
+def dump(history: ShopHistory, endpoint: Endpoint) -> list[DumpFile]:
     """Return the dump files. The messages of a day are mixed over its files, so rows may stand before their metadata.
 
     The metadata of all tables is sent again on day 2, when the task was restarted. The last rows of day 2 are sent
@@ -74,11 +83,11 @@ def dump(history: History, endpoint: Endpoint) -> list[DumpFile]:
 
 def _sent_again(entries: Sequence[Entry]) -> list[Entry]:
     _, second, third, *_ = sorted({entry.day for entry in entries})
-    rows = [entry for entry in entries if entry.day == second and entry.kind is Kind.ROWS and not entry.late]
+    rows = [entry for entry in entries if entry.day == second and entry.kind is MessageKind.ROWS and not entry.late]
     return [*entries, *(replace(entry, day=third, duplicate=True) for entry in rows[-SENT_AGAIN:])]
 
 
-def _entries(history: History, endpoint: Endpoint) -> Iterator[Entry]:
+def _entries(history: ShopHistory, endpoint: Endpoint) -> Iterator[Entry]:
     current: dict[str, Schema] = {}
     sequence = itertools.count(1)
     days = sorted({transaction.committed_at.date() for transaction in history.transactions})
@@ -107,12 +116,12 @@ def base_type(column: Column) -> str:
     return column.mysql_type.partition("(")[0]
 
 
-def _entry(transaction: Transaction, kind: Kind, day: date, topic: str, value: bytes, rows: int = 0) -> Entry:
+def _entry(transaction: Transaction, kind: MessageKind, day: date, topic: str, value: bytes, rows: int = 0) -> Entry:
     timestamp = int(transaction.committed_at.timestamp()) * 1000 + 700
     return Entry(kind=kind, day=day, late=transaction.late, rows=rows, value=value, topic=topic, timestamp=timestamp)
 
 
-def _metadata(transaction: Transaction, schema: Schema, history: History, endpoint: Endpoint) -> Entry:
+def _metadata(transaction: Transaction, schema: Schema, history: ShopHistory, endpoint: Endpoint) -> Entry:
     body = {
         "schemaId": schema_id(schema),
         "lineage": {
@@ -126,7 +135,7 @@ def _metadata(transaction: Transaction, schema: Schema, history: History, endpoi
         "tableStructure": {"tableColumns": dict(_columns(schema))},
     }
     value = endpoint.metadata(schema, body)
-    return _entry(transaction, Kind.DDL, transaction.committed_at.date(), "shop_metadata", value)
+    return _entry(transaction, MessageKind.DDL, transaction.committed_at.date(), "shop_metadata", value)
 
 
 def _columns(schema: Schema) -> Iterator[tuple[str, Json]]:
@@ -157,7 +166,7 @@ def _row(transaction: Transaction, event: RowEvent, sequence: int, day: date, en
         "beforeData": None if before is None else _without(before, left_out),
         "headers": _loading() if loading else _headers(transaction, event, sequence, left_out),
     }
-    return _entry(transaction, Kind.ROWS, day, f"shop.{event.table}", endpoint.row(event.schema, body), rows=1)
+    return _entry(transaction, MessageKind.ROWS, day, f"shop.{event.table}", endpoint.row(event.schema, body), rows=1)
 
 
 def _left_out(event: RowEvent) -> frozenset[str]:

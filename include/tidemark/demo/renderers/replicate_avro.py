@@ -18,7 +18,7 @@ import msgspec
 from tidemark.demo.renderers import replicate
 from tidemark.demo.renderers.dump import BINARY_LINES_GZ, BINARY_PARQUET, DumpFile
 from tidemark.demo.renderers.replicate import TYPES, Endpoint, Json, base_type
-from tidemark.demo.story.model import Column, History, Row, Schema, Value
+from tidemark.demo.story.model import Column, Row, Schema, ShopHistory, Value
 
 _EXACT = Context(prec=60)
 
@@ -45,7 +45,7 @@ _COLUMN = (
 _TEXTS = tuple((name, "string") for name in ("server", "task", "schema", "table"))
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: Kafka records with binary values."""
     packings = (BINARY_PARQUET, BINARY_LINES_GZ, BINARY_PARQUET, BINARY_LINES_GZ)
     return replicate.dump(history, Endpoint(metadata=_metadata, row=_row, unknown=_unknown, packings=packings))

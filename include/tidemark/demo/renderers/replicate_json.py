@@ -10,10 +10,10 @@ import msgspec
 from tidemark.demo.renderers import replicate
 from tidemark.demo.renderers.dump import RECORD_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST, DumpFile
 from tidemark.demo.renderers.replicate import Endpoint, Json
-from tidemark.demo.story.model import History, Row, Schema, Value
+from tidemark.demo.story.model import Row, Schema, ShopHistory, Value
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: rows and metadata in envelopes, as Kafka records on days 1 and 3."""
     packings = (RECORD_LINES_GZ, VALUE_LINES_ZST, RECORD_PARQUET, VALUE_LINES_BZ2)
     return replicate.dump(history, Endpoint(metadata=_metadata, row=_row, unknown=_unknown, packings=packings))

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tidemark.demo.story.model import History, Row, RowEvent, Rows, Schema, SchemaEvent, Transaction, act
+from tidemark.demo.story.model import Row, RowEvent, Rows, Schema, SchemaEvent, ShopHistory, Transaction, act
 from tidemark.events import Operation
 
 
-def rows_only(history: History, *, truncates: bool = False) -> History:
+def rows_only(history: ShopHistory, *, truncates: bool = False) -> ShopHistory:
     """Return the history with row events that show the effect of its statements.
 
     Args:

@@ -23,12 +23,12 @@ from tidemark.demo.renderers.dump import (
     VALUE_LINES_ZST,
     DumpFile,
     Entry,
-    Kind,
+    MessageKind,
     files,
 )
 from tidemark.demo.renderers.rows_only import rows_only
 from tidemark.demo.renderers.single import Single, singles
-from tidemark.demo.story.model import History, Row
+from tidemark.demo.story.model import Row, ShopHistory
 from tidemark.events import Operation
 
 _OPERATIONS = {
@@ -45,7 +45,7 @@ _PACKINGS = (VALUE_LINES_GZ, RECORD_PARQUET, VALUE_LINES_BZ2, VALUE_LINES_ZST)
 """One for each day."""
 
 
-def dump(history: History) -> list[DumpFile]:
+def dump(history: ShopHistory) -> list[DumpFile]:
     """Return the dump files: rows only, each with its number in the transaction."""
     entries = [entry for single in singles(rows_only(history, truncates=True)) for entry in _entries(single)]
     return files(entries, _PACKINGS, random.Random("shareplex"), _unknown_operation)  # noqa: S311 - a demo's mixing
@@ -55,7 +55,7 @@ def _entries(single: Single) -> Iterator[Entry]:
     transaction = single.transaction
     for op, images in _messages(single):
         yield Entry(
-            kind=Kind.ROWS,
+            kind=MessageKind.ROWS,
             day=single.day,
             late=transaction.late,
             rows=1,

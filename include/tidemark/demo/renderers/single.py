@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from tidemark.demo.story.model import History, RowEvent, Transaction
+from tidemark.demo.story.model import RowEvent, ShopHistory, Transaction
 from tidemark.events import Operation
 
 
@@ -22,7 +22,7 @@ class Single:
     """The interval whose dump has it."""
 
 
-def singles(history: History) -> Iterator[Single]:
+def singles(history: ShopHistory) -> Iterator[Single]:
     """Yield every row event, in order. In a split transaction, events after the first statement are in the next day."""
     ordinal = 0
     for transaction in history.transactions:

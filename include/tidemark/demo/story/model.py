@@ -131,7 +131,7 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class ShopHistory:
     """All transactions of the shop, in the order of the commits."""
 
     transactions: tuple[Transaction, ...]

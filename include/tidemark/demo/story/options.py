@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Iterator
 from datetime import datetime
 
-from tidemark.demo.story.model import History, Key, Row, Value
+from tidemark.demo.story.model import Key, Row, ShopHistory, Value
 from tidemark.demo.story.shards import SHARDS, sharded
 from tidemark.events import Operation
 
@@ -23,7 +23,7 @@ _LEAST = 3
 """Pieces of an order's line that is published."""
 
 
-def as_owners_want(history: History, secret: str) -> dict[str, list[Row]]:
+def as_owners_want(history: ShopHistory, secret: str) -> dict[str, list[Row]]:
     """Return table -> its rows after the last commit, and the versions of the orders, in no order."""
     final = sharded(history).final_state()
     receipts = _receipts(history)
@@ -67,13 +67,13 @@ def _payment(row: Row, receipts: dict[Value, Value]) -> Row:
     return {**kept, "receipt": receipts[row["payment_id"]]}
 
 
-def _receipts(history: History) -> dict[Value, Value]:
+def _receipts(history: ShopHistory) -> dict[Value, Value]:
     """Return payment -> its receipt by the last event of the payment; null if that came after receipts were dropped."""
     rows = (event.after for event in history.events() if event.table == "payments" and event.after is not None)
     return {row["payment_id"]: row.get("receipt") for row in rows}
 
 
-def _versions(history: History, secret: str) -> Iterator[Row]:
+def _versions(history: ShopHistory, secret: str) -> Iterator[Row]:
     """Yield the versions of all orders. A version is a run of events between which no tracked column changes."""
     current: dict[Key, tuple[datetime, Row]] = {}
     for transaction in history.transactions:

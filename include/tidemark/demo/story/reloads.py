@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from tidemark.demo.story.model import History, RowEvent, Rows, Transaction, act
+from tidemark.demo.story.model import RowEvent, Rows, ShopHistory, Transaction, act
 from tidemark.events import Operation
 
 TABLE = "orders"
 
 
-def reloaded(history: History, at: datetime) -> History:
+def reloaded(history: ShopHistory, at: datetime) -> ShopHistory:
     """Return the history with a load of all orders as they are at a moment."""
     return replace(history, transactions=tuple(_reloaded(history, at)))
 
 
-def _reloaded(history: History, at: datetime) -> Iterator[Transaction]:
+def _reloaded(history: ShopHistory, at: datetime) -> Iterator[Transaction]:
     state: dict[str, Rows] = {table: {} for table in history.schemas}
     schema, is_done = history.schemas[TABLE][0], False
     for transaction in history.transactions:

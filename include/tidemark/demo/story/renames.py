@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tidemark.demo.story.landmarks import DAYS
-from tidemark.demo.story.model import History, Schema, SchemaEvent, Transaction
+from tidemark.demo.story.model import Schema, SchemaEvent, ShopHistory, Transaction
 
 TABLE, EARLIER = "payments", "charges"
 
@@ -14,12 +14,12 @@ RENAMED_ON = DAYS[2]
 """The table is renamed after the first transaction of this day."""
 
 
-def renamed(history: History) -> History:
+def renamed(history: ShopHistory) -> ShopHistory:
     """Return the history with the earlier name of the table, up to the statement that renames it."""
     return replace(history, transactions=tuple(_renamed(history)))
 
 
-def _renamed(history: History) -> Iterator[Transaction]:
+def _renamed(history: ShopHistory) -> Iterator[Transaction]:
     is_earlier = True
     for transaction in history.transactions:
         yield _under_earlier_name(transaction) if is_earlier else transaction
@@ -31,7 +31,7 @@ def _renamed(history: History) -> Iterator[Transaction]:
             yield replace(transaction, events=(), ddl=ddl, late=False, split=False)
 
 
-def _newest(history: History, until: Transaction) -> Schema:
+def _newest(history: ShopHistory, until: Transaction) -> Schema:
     """Return the columns of the table as they were after a transaction."""
     schemas = [each.ddl.schema for each in history.transactions if each.ddl is not None and each.id <= until.id]
     return [schema for schema in schemas if schema.table == TABLE][-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tidemark.demo.story.model import History, RowEvent, Schema, SchemaEvent, Transaction
+from tidemark.demo.story.model import RowEvent, Schema, SchemaEvent, ShopHistory, Transaction
 
 TABLE = "orders"
 
@@ -13,7 +13,7 @@ SHARDS = (0, 1)
 """An order lies in the shard that its id leaves as remainder."""
 
 
-def sharded(history: History) -> History:
+def sharded(history: ShopHistory) -> ShopHistory:
     """Return the history with the orders in their shards. A statement on orders is two, one after the other."""
     schemas = {table: versions for table, versions in history.schemas.items() if table != TABLE}
     for shard in SHARDS:

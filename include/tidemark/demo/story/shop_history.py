@@ -21,7 +21,7 @@ from tidemark.demo.story.landmarks import (
     SCRIPTED,
     TRANSACTIONS_A_DAY,
 )
-from tidemark.demo.story.model import History, Row, SchemaEvent
+from tidemark.demo.story.model import Row, SchemaEvent, ShopHistory
 from tidemark.demo.story.schemas import (
     CUSTOMERS_LEVELLED,
     ORDERS,
@@ -45,7 +45,7 @@ _KEPT = {SPARSE, EXTREME, HOT, SCRIPTED, EXTREME_ORDER}
 """First key columns of rows that ordinary traffic does not change."""
 
 
-def history(seed: int = 7, scale: int = 1) -> History:
+def history(seed: int = 7, scale: int = 1) -> ShopHistory:
     """Return the history of the shop's four days, 2026-01-01 to 2026-01-04 UTC.
 
     Args:
@@ -72,7 +72,7 @@ class _Shop:
         self._traffic = Traffic(self._db, self._goods, self._random, now=lambda: self._now, kept=_KEPT)
         self._now = datetime.combine(FIRST_DAY, datetime.min.time(), UTC)
 
-    def live(self) -> History:
+    def live(self) -> ShopHistory:
         """Let the four days happen and return their history."""
         for day in DAYS:
             self._now = datetime.combine(day, datetime.min.time(), UTC) + timedelta(minutes=10)
@@ -80,7 +80,7 @@ class _Shop:
                 self._create_tables()
                 self._initial_load()
             self._work(day)
-        return History(transactions=tuple(self._db.log), attempts=tuple(self._db.attempts), schemas=SCHEMAS)
+        return ShopHistory(transactions=tuple(self._db.log), attempts=tuple(self._db.attempts), schemas=SCHEMAS)
 
     def _commit(self, *, late: bool = False, split: bool = False) -> None:
         self._db.commit(self._tick(), late=late, split=split)
