@@ -305,8 +305,6 @@ def _encode_text(part: str) -> str:
 
 
 _COUNTS = tuple(f"{count:02d}" for count in range(100))
-
 _SMALL: dict[int | str, str] = {"": "~", **{number: f"{len(str(number)):02d}{number}" for number in range(1000)}}
 """Encoded numbers below 1000, and the empty text, which most positions have."""
-
 OLD_HALF, NEW_HALF = encode_position((0,)), encode_position((1,))  # last parts of the positions of an update in halves
