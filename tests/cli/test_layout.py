@@ -17,7 +17,7 @@ from tidemark import formats
 from tidemark.cli import status_text
 from tidemark.cli.app import ORDER, app
 from tidemark.cli.format_list import as_lines, described
-from tidemark.cli.layout import Column, Group, Layout, folded, laid_out
+from tidemark.cli.layout import Column, Group, PrintedLines, folded, laid_out
 
 WIDTHS = (80, 100, 140)
 KEY = "900719925474099312345678901234567890"
@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 
-def plain(found: Layout) -> list[str]:
+def plain(found: PrintedLines) -> list[str]:
     """The lines without their styles."""
     return [line.plain for line in found.lines]
 

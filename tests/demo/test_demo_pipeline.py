@@ -15,7 +15,7 @@ from support.running import run_all
 from tidemark.demo.comparison import differences
 from tidemark.demo.render import SOURCES, Rendered, deliver_late, render
 from tidemark.demo.secret import environment_of_masks, make_secret
-from tidemark.demo.story.shop_history import History, history
+from tidemark.demo.story.shop_history import ShopHistory, history
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
@@ -34,7 +34,7 @@ README goes through all stages. ``make prove`` takes each source of the demo thr
 
 
 @pytest.fixture(scope="module")
-def shop() -> History:
+def shop() -> ShopHistory:
     """The one history."""
     return history()
 
@@ -70,7 +70,7 @@ def _snapshots(lake: Lake, source: str) -> dict[str, Snapshot | None]:
     [pytest.param(name, marks=pytest.mark.prove) for name in sorted(SOURCES)],
 )
 def test_every_source_publishes_the_history(
-    name: str, shop: History, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, shop: ShopHistory, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run a day, a late file after the third, a re-run: the tables are what the history ends with."""
     source = _source(name, tmp_path, monkeypatch)
@@ -96,7 +96,7 @@ def test_every_source_publishes_the_history(
 @pytest.mark.prove
 @pytest.mark.parametrize("name", UNLIKE)
 def test_one_run_over_all_dumps_publishes_the_history(
-    name: str, shop: History, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, shop: ShopHistory, spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four days and the late file in one run: the tables are the history's final state. The next run finds nothing."""
     source = _source(name, tmp_path, monkeypatch)

@@ -433,7 +433,7 @@ def test_names_never_leave_their_quotes() -> None:
 
     name = "a\"b`c'd]; DROP TABLE x; -- \\"
     for dialect in ("postgres", "mysql", "duckdb"):
-        kinds = reconciling.kinds.Kind
+        kinds = reconciling.kinds.ValueKind
         side = statements.Side(
             dialect=dialect,
             table=statements.table(name, name),
