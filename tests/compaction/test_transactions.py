@@ -316,7 +316,7 @@ def test_decoded_again_without_an_event(
         run_stage("normalize", running.source)
     second = (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
     for reading, days, expected in ((running.source, (), []), (strict, second, [1]), (running.source, second, [])):
-        ledger.answered(ledger.rebuild_requests().values())
+        ledger.answered(ledger.rebuild_requests())
         run_stage("normalize", reading, *days, reprocess=True)
         reported = running.status()["transactions"]["open"]
         assert [number_of(each["id"]) for each in reported] == expected

@@ -191,7 +191,7 @@ def _published_names(lake: Lake, *, requested: bool = False, **went: Any) -> Sou
     ledger = Ledger(lake, "names")
     ledger.replace(CutRow, [CutRow(cut=2, state="published", batch=2)], above("cut", -1))
     ledger.replace(TableRow, rows, above("cut", -1))
-    ledger.answered(ledger.rebuild_requests().values())
+    ledger.answered(ledger.rebuild_requests())
     if requested:
         ledger.request_rebuild([NEW_NAME])
     tables = {NEW_NAME: {"key": ["id"], **went}, "shop.*": {"key": ["id"]}}

@@ -58,6 +58,20 @@ def test_a_source_has_one_small_file_in_a_ledger_table(lake: Lake, monkeypatch: 
     assert _files(lake, "of_one_cut") == alone
 
 
+def test_a_table_that_was_requested_with_others_is_answered_by_itself(lake: Lake) -> None:
+    """Of a rebuild of all tables, one may stop: it still waits for its own."""
+    ledger = Ledger(lake, "of_requests_together")
+    ledger.request_rebuild(["shop.t", "shop.u"], by_hand=True)
+    requests = ledger.rebuild_requests()
+    assert len(set(requests.values())) == 1
+    ledger.answered({"shop.t": requests["shop.t"]})
+    assert ledger.rebuild_requests() == {"shop.u": requests["shop.u"]}
+    ledger.request_rebuild(["shop.u"])
+    later = ledger.rebuild_requests()
+    ledger.answered(requests)
+    assert ledger.rebuild_requests() == later
+
+
 def test_a_ledger_table_lists_few_manifests(lake: Lake) -> None:
     """What lists only files that earlier commits removed is read by none of the later ones."""
     ledger = Ledger(lake, "of_many_requests")

@@ -89,7 +89,7 @@ def without_events(run: Run, tables: Mapping[str, int], renamed: Mapping[str, Li
         _empty_quarantine(run, table)
         target, request = published.get(table), run.requests[table]
         if target is None or run.lake.find(target) is None:
-            run.ledger.answered([request])  # there is nothing to empty
+            run.ledger.answered({table: request})  # there is nothing to empty
             continue
         with copies.emptied(run.lake) as beside:
             shown = run.lake.find(target)

@@ -103,6 +103,6 @@ class Routing:
         if moved := requests.keys() & self.folded.keys():
             by_hand = any(requests[table].endswith(BY_HAND) for table in moved)
             ledger.request_rebuild((self.name_of(table) for table in moved), by_hand=by_hand)
-            ledger.answered(requests[table] for table in moved)
+            ledger.answered({table: requests[table] for table in moved})
             requests = ledger.rebuild_requests()
         return requests

@@ -171,7 +171,7 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
         raise
     shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]
     ledger.replace(TableRow, shown, equals("cut", cut.cut))
-    ledger.answered(row.rebuilt for row in shown if row.rebuilt and row.state != STOPPED)
+    ledger.answered({row.object: row.rebuilt for row in shown if row.rebuilt and row.state != STOPPED})
     set_state(ledger, cut, PUBLISHED)
     log.info("published", cut=cut.cut, tables=len(rows))
 

@@ -224,10 +224,14 @@ class Ledger:
         """Return by object the request to build it again; a request that a person made ends in ``BY_HAND``."""
         return {row.object: row.asked for row in self._rows(RebuildRow)}
 
-    def answered(self, requests: Iterable[str]) -> None:
-        """Drop the requests to build tables again that were answered."""
-        if known := sorted(set(requests)):
-            self.forget(RebuildRow, among("asked", known))
+    def answered(self, requests: Mapping[str, str]) -> None:
+        """Drop requests to build tables again that were answered: by table, what ``rebuild_requests`` returned.
+
+        Tables that were requested together have one moment in common, and are answered by different cuts.
+        """
+        for moment in sorted(set(requests.values())):
+            tables = [name for name, each in requests.items() if each == moment]
+            self.forget(RebuildRow, among("object", tables), equals("asked", moment))
 
     def landed_files(self, batch: int) -> list[FileRow]:
         """Return the files that are in ``raw``, which holds batches up to ``batch``, the oldest first.
