@@ -165,7 +165,8 @@ def test_a_waiting_table_stands_as_a_stopped_one() -> None:
 
 def test_an_unmoved_table_counts_what_transactions_withhold() -> None:
     """Held events wait, events of undone transactions are superseded, and the table is at the batch of the cut."""
-    made = row(Unmoved(found=found(held=3, discarded=2), target=TARGET), run(10))
+    known = found(held=3, discarded=2)
+    made = row(Unmoved(object=known.object, target=TARGET, withheld=known.withheld), run(10))
     assert (made.state, made.batch, made.rows_after) == ("unmoved", 9, 10)
     assert made.counts == EventCounts(events=5, superseded=2, held=3)
     assert made.counts.closes

@@ -101,16 +101,15 @@ def row(decision: Built | Waiting | Unmoved | Stopped, run: Run) -> TableRow:
             return msgspec.structs.replace(waits, rebuilt=request, rows_after=0, deleted=waits.rows_before)
         case Stopped(found=found, reason=reason):
             return _all_held(found, run, cuts.STOPPED, reason)
-        case Unmoved(found=found, target=target):
-            withheld = found.withheld
+        case Unmoved(object=name, target=target, withheld=withheld):
             counts = EventCounts(
                 events=withheld.held + withheld.discarded, superseded=withheld.discarded, held=withheld.held
             )
-            rows = run.rows_of(found.object)
+            rows = run.rows_of(name)
             unmoved = TableRow(
                 cut=run.cut.number,
-                object=found.object,
-                target=str(target),
+                object=name,
+                target=None if target is None else str(target),
                 state=cuts.UNMOVED,
                 batch=run.cut.batch,
                 rows_before=rows,

@@ -55,7 +55,7 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
     # A table that is not there yet follows statements when its first rows come.
     stated = found.history.since(found.after, run.cut.batch) and found.table is not None
     if not found.events and not stated:
-        return Unmoved(found=found, target=found.target)
+        return Unmoved(object=found.object, target=found.target, withheld=found.withheld)
     request = run.requests.get(found.object)
     if _is_new(run, found) and schema_policies.lacks_consent(run.source, found.object):
         return Waiting(found=found, reason=schema_policies.CONSENT, request=request)

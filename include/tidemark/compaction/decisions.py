@@ -11,6 +11,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables.plan import Found
+from tidemark.tables.withheld import NOTHING, Withheld
 
 log = structlog.get_logger(__name__)
 
@@ -62,8 +63,10 @@ class Waiting:
 class Unmoved:
     """The table has nothing to take in: its new events are held, or belong to transactions that were rolled back."""
 
-    found: Found
-    target: Identifier
+    object: str
+    target: Identifier | None
+    """None: it was never published, and nothing says where it would be."""
+    withheld: Withheld = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

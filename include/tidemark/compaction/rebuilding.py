@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import feeding, key_eras, showing
 from tidemark.compaction.candidate import Prepared
-from tidemark.compaction.decisions import Built
+from tidemark.compaction.decisions import Built, Unmoved
 from tidemark.compaction.run import Run
 from tidemark.ddl.lineages import Lineage
 from tidemark.lake import copies, names, pending_schema
@@ -75,21 +75,25 @@ def _alive(run: Run, plan: Plan, branch: str) -> int:
     return rows.where(~F.col(DELETED)).count()
 
 
-def without_events(run: Run, tables: Mapping[str, int], renamed: Mapping[str, Lineage]) -> list[Built]:
+def without_events(run: Run, tables: Mapping[str, int], renamed: Mapping[str, Lineage]) -> list[Built | Unmoved]:
     """Build empty candidates of tables that are to be built again and have no event left.
+
+    A table that was never published needs none. Its events may have waited, and are those of another name now.
 
     Args:
         run: the run; it has a request for each of the tables.
         tables: as the source names them, each with how many of its events wait for their transactions.
         renamed: by name, the tables that were renamed: their rows are elsewhere now, so readers do not lose them.
     """
-    built = []
+    built: list[Built | Unmoved] = []
     published = run.ledger.targets() if tables else {}
     for table, held in tables.items():
         _empty_quarantine(run, table)
         target, request = published.get(table), run.requests[table]
         if target is None or run.lake.find(target) is None:
             run.ledger.answered({table: request})  # there is nothing to empty
+            if table in run.published and run.published[table].held:
+                built.append(Unmoved(object=table, target=target))
             continue
         with copies.emptied(run.lake) as beside:
             shown = run.lake.find(target)
