@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.cli.airflow_command import environment_of_tasks
+from tidemark.cli.demo_command import program
 from tidemark.demo import runner
 from tidemark.lake.catalog import home
 from tidemark.sources.files import BUNDLED
@@ -27,6 +28,16 @@ def test_the_demo_runs_the_bundled_sources_whatever_the_shell_names(monkeypatch:
     environment = runner._environment(home() / "demo" / "landing", "spark://here")
     assert Path(environment["TIDEMARK_SOURCES"]) == BUNDLED
     assert Path(environment["TIDEMARK_LANDING"]) == home() / "demo" / "landing"
+
+
+def test_commands_to_go_on_with_name_the_sources_of_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where the shell names others: a command stays short where it can."""
+    monkeypatch.setattr("sys.argv", ["tidemark"])
+    assert program() == f"TIDEMARK_HOME={home()} tidemark"
+    monkeypatch.delenv("TIDEMARK_HOME")
+    assert program() == "tidemark"
+    monkeypatch.setenv("TIDEMARK_SOURCES", "examples/erp")
+    assert program() == f"TIDEMARK_SOURCES={BUNDLED} tidemark"
 
 
 def test_bundled_sources_of_make_up_have_the_dumps_of_the_demo() -> None:

@@ -15,6 +15,7 @@ from tidemark.cli.app import SET_UP, app
 from tidemark.cli.printing import tell
 from tidemark.cli.running import exits
 from tidemark.cli.status_text import print_status
+from tidemark.sources.files import BUNDLED, FOLDER_VARIABLE
 
 _LOOK_NEXT = """
 Look next:
@@ -26,6 +27,14 @@ Look next:
   run it again  TIDEMARK_LANDING={landing} {program} run {source}    (lands nothing, changes nothing)"""
 
 _MASKED = """  its masks     export {variable}=$(cat {file})    (for runs, explain and __changes of {source})"""
+
+
+def program() -> str:
+    """Return the program as a shell has to start it, with what its environment names otherwise than the demo did."""
+    given = {"TIDEMARK_HOME": os.environ.get("TIDEMARK_HOME")}
+    if os.environ.get(FOLDER_VARIABLE):
+        given[FOLDER_VARIABLE] = str(BUNDLED)
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in given.items() if value), sys.argv[0]])
 
 
 @app.command(rich_help_panel=SET_UP)
@@ -55,10 +64,8 @@ def demo(
     run = [status["source"] for status in outcome.statuses]
     names = f"{len(run)} sources had one history and" if len(run) > 1 else f"{run[0]} had a history and"
     typer.echo(f"\n{names} published the tables that it ends with ({outcome.seconds:.0f} s).")
-    given = os.environ.get("TIDEMARK_HOME")
-    program = f"TIDEMARK_HOME={shlex.quote(given)} {sys.argv[0]}" if given else sys.argv[0]
     landing = shlex.quote(str(home() / "demo" / "landing"))
     report = home() / "quality" / "site" / "index.html"
-    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=program, landing=landing, source=run[0]))
+    typer.echo(_LOOK_NEXT.format(report=report, docs=docs, program=program(), landing=landing, source=run[0]))
     if OPTIONS in run:
         typer.echo(_MASKED.format(source=OPTIONS, variable=VARIABLE, file=shlex.quote(str(secret_file()))))
