@@ -10,12 +10,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.running import assert_ledger_closes, run_all
+from tidemark.compaction import candidate
+from tidemark.compaction.run import Run
+from tidemark.errors import ConfigurationError
 from tidemark.lake import purging
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, state
 from tidemark.lake.properties import STATE_OF_PROPERTY
 from tidemark.ledger.ledger import Ledger
+from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
+from tidemark.stages import erase
+from tidemark.tables.plan import Plan
 
 pytestmark = [pytest.mark.spark]
 
@@ -59,6 +65,8 @@ FIRST = [
     canal(20, "apart", "one", "INSERT", 1),
     canal(21, "apart", "two", "INSERT", 2),
     canal(22, "within", "orders", "INSERT", 1),
+    canal(23, "old", "one", "INSERT", 1),
+    canal(24, "old", "two", "INSERT", 1),
 ]
 SECOND = [
     *(canal(key, "de", "orders", "INSERT", key) for key in (1, 2, 3)),
@@ -68,20 +76,36 @@ SECOND = [
 
 
 @pytest.fixture(scope="module")
-def outcomes(
-    spark: SparkSession, lake: Lake, home: Path, tmp_path_factory: pytest.TempPathFactory
-) -> list[dict[str, Any]]:
-    """State and reason of each table in two runs."""
-    folder = tmp_path_factory.mktemp("landing")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the dumps of the source land."""
+    return tmp_path_factory.mktemp("landing")
+
+
+@pytest.fixture(scope="module")
+def source(folder: Path, home: Path) -> Source:
+    """The source of all tables here."""
     tables: dict[str, dict[str, Any]] = {name: {"target": target, "key": ["id"]} for name, target in TARGETS.items()}
     places = {"apart.*": str(folder.with_name("apart")), "within.orders": str(home)}
     tables |= {name: {"target": "meeting.{table}", "layout": {"location": place}} for name, place in places.items()}
     fields = {"source": SOURCE, "format": "canal_json", "landing": f"{folder}/*", "target": "{database}.{table}"}
-    source = Source.model_validate({**fields, "tables": tables})
+    return Source.model_validate({**fields, "tables": tables})
+
+
+@pytest.fixture(scope="module")
+def outcomes(spark: SparkSession, lake: Lake, source: Source, folder: Path) -> list[dict[str, Any]]:
+    """State and reason of each table in two runs."""
+
+    def as_before(run: Run, plan: Plan) -> str | None:
+        """An earlier version gave all tables of a pattern one folder."""
+        return str(folder.with_name("shared")) if plan.found.database == "old" else placed(run, plan)
+
     found = []
+    placed = candidate._place
     for run, messages in enumerate((FIRST, SECOND), start=1):
         (folder / f"{run}.jsonl").write_bytes(b"".join(message + b"\n" for message in messages))
-        run_all(source)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(candidate, "_place", as_before)
+            run_all(source)
         assert_ledger_closes(lake, SOURCE)
         rows = [row for row in Ledger(lake, SOURCE).tables() if row.cut == run]
         found.append({row.object: (row.state, row.reason or "") for row in rows})
@@ -156,3 +180,16 @@ def test_a_folder_that_holds_other_tables_is_refused(outcomes: list[dict[str, An
     assert stopped == "stopped"
     assert "shares a folder with raw.meeting" in reason
     assert lake.find(Identifier("meeting", "orders")) is None
+
+
+def test_orphans_stay_in_a_folder_of_two_tables(
+    outcomes: list[dict[str, Any]], source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one of the two does not know is of the other: maintenance removed it, and says what to do now."""
+    assert outcomes[0]["old.one"] == ("published", "")
+    report = run_stage("maintain", source, table="old.one")
+    assert [remark.partition(":")[0] for remark in report.remarks] == ["old.one"]
+    assert {name for name, detail in report.details.items() if "orphans" in detail} == {"state.old__one"}
+    monkeypatch.setenv("TIDEMARK_ERASE_SECRET", "of the tests, and no other")
+    with pytest.raises(ConfigurationError, match=r"old\.one: the folder is, holds or lies in that of another table"):
+        erase.run(source, "old.one", ["id=1"])

@@ -18,7 +18,7 @@ from tidemark.lake import copies, names
 from tidemark.lake.branches import head
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
-from tidemark.sources.layout import Layout, overlap
+from tidemark.sources.layout import Layout, overlap, sharing
 from tidemark.tables import layouts
 from tidemark.tables.plan import Plan
 from tidemark.tables.planner import plan
@@ -128,6 +128,13 @@ def test_folders_overlap_where_one_lies_in_the_other(first: str, second: str, *,
     """Either way round, and whatever the scheme."""
     assert overlap(first, second) is shared
     assert overlap(second, first) is shared
+
+
+def test_each_of_the_tables_that_share_a_folder_is_named() -> None:
+    """The one around the others too; those beside it are not."""
+    places = {"raw": "/lake/raw", "a": "/lake/shop", "b": "/lake/shop/", "c": "/lake/shop/c", "d": "/lake/shops"}
+    assert sharing(places.items()) == {"a", "b", "c"}
+    assert sharing([("a", "/lake/a"), ("b", "/lake/b")]) == set()
 
 
 @pytest.mark.parametrize(

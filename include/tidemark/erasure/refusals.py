@@ -13,8 +13,10 @@ from tidemark.lake import foreign, names
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
+from tidemark.ledger.folders import folders
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization.erased_keys import EVERYWHERE
+from tidemark.sources.layout import sharing
 from tidemark.sources.model import Source
 
 
@@ -68,12 +70,18 @@ def _lost(segments: Sequence[Segment], name: str) -> str:
 
 
 def require_own(lake: Lake, ledger: Ledger, subject: ErasedRow) -> None:
-    """Refuse tables that another writer changed: the cut of the erasure would publish what that writer did.
+    """Refuse tables that another writer changed, as the cut would publish what it did, and folders of two tables.
 
     Raises:
-        ConfigurationError: one was changed.
+        ConfigurationError: one was changed, or an erasure would remove files of another table.
     """
     tables = erasing_cut.tables_of(lake, ledger, subject)
+    own = {".".join(table.name()) for _, table, _ in tables}
+    if shared := sorted(own & sharing(folders(lake, ledger))):
+        raise ConfigurationError(
+            f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go. "
+            "Nothing was erased. Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"
+        )
     problems = [text for _, table, _ in tables if (text := foreign.changes(table))]
     if problems:
         again = f"`tidemark rebuild {subject.source} {subject.object}`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
@@ -130,8 +130,19 @@ def _as_written(read: Any) -> AfterValidator:  # noqa: ANN401  a function of the
 
 def overlap(first: str, second: str) -> bool:
     """Return whether one of two folders is, or lies in, the other. Of an address, the scheme does not count."""
-    folders = sorted(f"{_SCHEME.sub('/', place).rstrip('/')}/" for place in (first, second))
-    return folders[1].startswith(folders[0])
+    return bool(sharing([("first", first), ("second", second)]))
+
+
+def sharing(places: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the names of those places whose folder is, holds or lies in the folder of another one."""
+    found: set[str] = set()
+    outer, holder = "", ""
+    for folder, name in sorted((f"{_SCHEME.sub('/', place).rstrip('/')}/", name) for name, place in places):
+        if outer and folder.startswith(outer):
+            found |= {holder, name}
+        else:
+            outer, holder = folder, name
+    return found
 
 
 class Layout(BaseModel):

@@ -23,11 +23,13 @@ from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts, transactions
+from tidemark.ledger.folders import folders
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.schemas import NAMES
 from tidemark.sources.choices import Deletes
+from tidemark.sources.layout import sharing
 from tidemark.sources.model import Source
 from tidemark.sources.routes import is_folded
 from tidemark.spark.session import open_session
@@ -58,6 +60,8 @@ class _Horizons(NamedTuple):
     """Tables, as the source names them, that go on without earlier events."""
     quarantined: int
     """Last batch whose messages in quarantine lose their bytes; 0: none."""
+    shared: frozenset[str]
+    """Tables whose folder is, holds or lies in that of another one: what one does not know there is of the other."""
 
 
 def run(source: Source, table: str | None = None) -> StageReport:
@@ -98,8 +102,18 @@ def run(source: Source, table: str | None = None) -> StageReport:
         summary[name] = sum(int(detail.get(name, 0)) for detail in details.values())
     log.info("maintained", source=source.source, tables=len(details), **summary)
     return StageReport(
-        stage="maintain", source=source.source, summary={"tables": len(details), **summary}, details=details
+        stage="maintain",
+        source=source.source,
+        summary={"tables": len(details), **summary},
+        details=details,
+        remarks=tuple(_SHARED.format(name) for name, detail in details.items() if "orphans" not in detail),
     )
+
+
+_SHARED = (
+    "{}: orphan files stay, as its folder is, holds or lies in that of another table. Write another `layout.location`, "
+    "drop the table, and `tidemark rebuild` it"
+)
 
 
 def _chosen(lake: Lake, source: Source, ledger: Ledger, table: str | None) -> list[Identifier]:
@@ -127,6 +141,7 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
     decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     expires = retained.changelog_days is not None and idle
     going_on = settled(lake, ledger, source) if expires else frozenset()
+    own = [(str(each), lake.load(each).location()) for each in _logs(lake, source)]
     return _Horizons(
         cut=oldest,
         snapshots=young,
@@ -138,6 +153,7 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
         quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
         if retained.quarantine_days is not None
         else 0,
+        shared=frozenset(sharing([*folders(lake, ledger), *own])),
     )
 
 
@@ -224,7 +240,8 @@ def _maintain(session: SparkSession, lake: Lake, identifier: Identifier, horizon
     elif identifier.namespace != "ledger":  # each commit of the ledger puts small files together
         maintenance.rewrite(session, lake, identifier)
     done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)
-    done["orphans"] = maintenance.remove_orphans(session, lake, identifier, horizons.orphans)
+    if str(identifier) not in horizons.shared:
+        done["orphans"] = maintenance.remove_orphans(session, lake, identifier, horizons.orphans)
     after = maintenance.size_of(lake.load(identifier))
     sizes = zip(before._fields, before, after, strict=True)
     return {**{name: f"{was}->{now}" for name, was, now in sizes}, **done}
