@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.running import assert_ledger_closes, run_all
-from tidemark.compaction import candidate
+from tidemark.compaction import candidate, placing
 from tidemark.compaction.run import Run
 from tidemark.errors import ConfigurationError
 from tidemark.lake import purging
@@ -100,11 +100,11 @@ def outcomes(spark: SparkSession, lake: Lake, source: Source, folder: Path) -> l
         return str(folder.with_name("shared")) if plan.found.database == "old" else placed(run, plan)
 
     found = []
-    placed = candidate._place
+    placed = placing.place
     for run, messages in enumerate((FIRST, SECOND), start=1):
         (folder / f"{run}.jsonl").write_bytes(b"".join(message + b"\n" for message in messages))
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(candidate, "_place", as_before)
+            patched.setattr(candidate, "place", as_before)
             run_all(source)
         assert_ledger_closes(lake, SOURCE)
         rows = [row for row in Ledger(lake, SOURCE).tables() if row.cut == run]
@@ -118,14 +118,18 @@ def published(lake: Lake, name: str) -> list[tuple[int, str]]:
     return sorted((row["id"], row["v"]) for row in rows)
 
 
+def assert_stopped(outcome: tuple[str, str], reason: str) -> None:
+    """A table was stopped, and its reason says why."""
+    assert outcome[0] == "stopped"
+    assert reason in outcome[1]
+
+
 def test_a_state_table_has_one_owner(outcomes: list[dict[str, Any]], lake: Lake) -> None:
     """A DELETE of one table would take the row of the other, and its ledger would close."""
     assert outcomes[0]["us.orders"] == ("published", "")
     assert published(lake, "meeting.eu__orders") == [(2, "us/orders"), (3, "us/orders")]
     assert lake.load(state(Identifier("meeting", "eu__orders"))).properties[STATE_OF_PROPERTY] == "meeting.eu__orders"
-    stopped, reason = outcomes[1]["de.orders"]
-    assert stopped == "stopped"
-    assert "state.meeting__eu__orders, which is that of meeting.eu__orders" in reason
+    assert_stopped(outcomes[1]["de.orders"], "state.meeting__eu__orders, which is that of meeting.eu__orders")
     assert lake.find(Identifier("meeting__eu", "orders")) is None
 
 
@@ -139,17 +143,13 @@ def test_a_database_with_the_name_of_a_namespace_of_tidemark_is_not_published_th
     outcomes: list[dict[str, Any]], lake: Lake
 ) -> None:
     """Its rows would stand in the ledger."""
-    stopped, reason = outcomes[0]["ledger.cuts"]
-    assert stopped == "stopped"
-    assert "Tidemark's own tables" in reason
+    assert_stopped(outcomes[0]["ledger.cuts"], "Tidemark's own tables")
     assert "v" not in lake.load(Identifier("ledger", "cuts")).schema().column_names
 
 
 def test_two_tables_of_one_text_are_not_merged_in_one_run(outcomes: list[dict[str, Any]], lake: Lake) -> None:
     """Neither is published, as their rows cannot be told apart."""
-    stopped, reason = outcomes[0]["shop.a.b"]
-    assert stopped == "stopped"
-    assert "several tables at the source: 'shop', 'a.b' and 'shop.a', 'b'" in reason
+    assert_stopped(outcomes[0]["shop.a.b"], "several tables at the source: 'shop', 'a.b' and 'shop.a', 'b'")
     assert lake.find(Identifier("meeting", "ab")) is None
 
 
@@ -158,9 +158,7 @@ def test_a_table_of_the_same_text_is_not_merged_into_a_published_one(
 ) -> None:
     """The published rows stay."""
     assert outcomes[0]["shop.x.y"] == ("published", "")
-    stopped, reason = outcomes[1]["shop.x.y"]
-    assert stopped == "stopped"
-    assert "several tables at the source" in reason
+    assert_stopped(outcomes[1]["shop.x.y"], "several tables at the source")
     assert published(lake, "meeting.xy") == [(1, "shop.x/y")]
 
 
@@ -176,9 +174,7 @@ def test_tables_of_a_pattern_have_a_folder_each(outcomes: list[dict[str, Any]], 
 
 def test_a_folder_that_holds_other_tables_is_refused(outcomes: list[dict[str, Any]], lake: Lake) -> None:
     """The folder of the whole lake holds raw."""
-    stopped, reason = outcomes[0]["within.orders"]
-    assert stopped == "stopped"
-    assert "shares a folder with raw.meeting" in reason
+    assert_stopped(outcomes[0]["within.orders"], "shares a folder with raw.meeting")
     assert lake.find(Identifier("meeting", "orders")) is None
 
 

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import merging
 from tidemark.compaction.event_log import EventLog
+from tidemark.compaction.placing import place
 from tidemark.compaction.run import Run
 from tidemark.compaction.state import State
 from tidemark.errors import IncompatibleSchemaError
-from tidemark.events import TableId
 from tidemark.folding import actions, frames
 from tidemark.lake import names, pending_schema
 from tidemark.lake.branches import branch_from_main, greatest, head
@@ -32,13 +32,10 @@ from tidemark.lake.properties import (
     WHOLE_PROPERTIES,
 )
 from tidemark.ledger.rows import Snapshots
-from tidemark.sources.layout import overlap
-from tidemark.sources.routes import entry_of
 from tidemark.tables import eras, schemas
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import POSITION
 from tidemark.text import quoted
-from tidemark.values.declared_types import entry_name_for
 from tidemark.values.types import spark_type
 
 
@@ -158,15 +155,14 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
-    name = TableId(plan.found.database, plan.found.schema, plan.found.name)
-    if name.is_dotted and not plan.found.shards:
-        own[PARTS_PROPERTY] = json.dumps(name.parts)
+    if plan.found.at_source.is_dotted and not plan.found.shards:
+        own[PARTS_PROPERTY] = json.dumps(plan.found.at_source.parts)
     placed = eras.properties(plan)
     if plan.column_rules is not None:
         own[RULES_PROPERTY] = plan.column_rules
     if plan.found.shards:
         own[SHARDS_PROPERTY] = json.dumps({shard.object: dict(shard.added) for shard in plan.found.shards})
-    where = None if plan.keeps_whole else _place(run, plan)
+    where = None if plan.keeps_whole else place(run, plan)
     kept = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
     table = lake.ensure(plan.rows, schemas.table_schema(plan), {**kept, **key, **own, **placed}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
@@ -180,27 +176,6 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
         table = _with(table, placed)  # of a table that no cut has published; later ones come with a rebuild
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, {**key, **placed})
     return branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
-
-
-def _place(run: Run, plan: Plan) -> str | None:
-    """Return where the source file wants the files of a table; None where it does not say, or the table is there.
-
-    Raises:
-        IncompatibleSchemaError: other tables have files there: maintenance of one would remove those of the other.
-    """
-    tables, name = run.source.tables, entry_of(plan.found.object)
-    entry = entry_name_for(tables, name) or name
-    layout = run.source.table_for(plan.found.object).layout
-    where = layout.place(entry, plan.target) if layout else None
-    if where is None or run.lake.find(plan.target):
-        return None
-    for other in (names.raw(run.source.source), *run.ledger.targets().values()):
-        table = run.lake.find(other)
-        if table is not None and overlap(table.location(), where):
-            raise IncompatibleSchemaError(
-                f"{plan.found.object}: layout.location {where} shares a folder with {other}, {table.location()}"
-            )
-    return where
 
 
 def _with(table: Table, properties: dict[str, str]) -> Table:

@@ -273,7 +273,7 @@ def _histories_of(run: Run, name: str, known: Mapping[str, SchemaHistory]) -> li
 def _located(run: Run, found: Found, target: Identifier | None) -> Found:
     """Return the table with its target and what is published there, or the reason why it can have no target."""
     if target is None:
-        target = named(run.source, TableId(found.database, found.schema, found.name))
+        target = named(run.source, found.at_source)
     try:
         refuse_name(found.object, target)
     except IncompatibleSchemaError as error:

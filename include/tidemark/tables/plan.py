@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.history import SchemaHistory
 from tidemark.ddl.lineages import Segment
-from tidemark.events import Shape
+from tidemark.events import Shape, TableId
 from tidemark.lake import names as table_names
 from tidemark.lake.names import Identifier
 from tidemark.tables.row_checks import RowCheck
@@ -110,6 +110,11 @@ class Found:
     shards: tuple[Shard, ...] = ()
     """The tables that are folded into it: all that have events, new or not. Empty: it is a table of its own. ``object``
     is the name that they have together (``sources.routes``)."""
+
+    @property
+    def at_source(self) -> TableId:
+        """The table as the source names it; of folded tables, the first."""
+        return TableId(self.database, self.schema, self.name)
 
     @property
     def published(self) -> Table | None:

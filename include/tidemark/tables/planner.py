@@ -14,7 +14,6 @@ from pyiceberg.table import Table
 
 from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
-from tidemark.events import TableId
 from tidemark.sources import choices, model
 from tidemark.sources.history import History
 from tidemark.sources.routes import SHARD_COLUMN
@@ -67,7 +66,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
     _refuse_layout(found, promised, table, evolved, rules)
     return Plan(
         found=found,
-        target=found.target or named(source, TableId(found.database, found.schema, found.name)),
+        target=found.target or named(source, found.at_source),
         key=(*key, SHARD_COLUMN) if found.shards else key,
         columns=tuple(columns),
         today=evolved.today,

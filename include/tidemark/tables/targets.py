@@ -113,7 +113,7 @@ def claim(source: model.Source, found: Found, table: Table | None, *, anew: bool
 
 def _refuse_other_parts(found: Found, recorded: str | None) -> None:
     """Refuse a table of the same text as the published one, whose dots are at other places."""
-    new, old = TableId(found.database, found.schema, found.name).parts, json.loads(recorded or "[]")
+    new, old = found.at_source.parts, json.loads(recorded or "[]")
     if old != new and ".".join(old) == found.object:  # after a rename they are those of an earlier name
         raise IncompatibleSchemaError(
             f"{found.object} is the name of several tables at the source: {found.target} holds "
