@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import gc
 
-import pyspark.sql.pandas.serializers
+import pyspark.sql.pandas.serializers  # noqa: F401
 import pyspark.sql.pandas.types  # noqa: F401
 
 # Importing it also reads from the command line which module works in the forks.
 from pyspark.daemon import manager
 
-import tidemark.dumps.tasks
-import tidemark.normalization.tasks
+import tidemark.dumps.tasks  # noqa: F401
+import tidemark.normalization.tasks  # noqa: F401
 import tidemark.values.image_reader  # noqa: F401  the forks begin with all three
 from tidemark import formats
 

@@ -21,11 +21,11 @@ from support.reference import Change, Row, fold
 from support.rounds import PROVING
 from support.running import run_all
 from support.seats import Seat, seats
-from tidemark.events import encode_position
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import POSITION

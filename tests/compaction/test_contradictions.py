@@ -19,12 +19,12 @@ from support.rounds import PROVING
 from support.running import assert_ledger_closes, run_all
 from tidemark.compaction import contradictions
 from tidemark.compaction.accounting import Merged
-from tidemark.events import encode_position
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.positions import encode_position
 from tidemark.sources.choices import Consequence
 from tidemark.sources.model import Source
 

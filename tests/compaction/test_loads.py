@@ -15,13 +15,13 @@ from support.histories import COLUMNS, Table, deliver, message, mixed, reloaded,
 from support.reference import Change, Row, fold, fold_softly, versions
 from support.rounds import how_many
 from support.running import assert_ledger_closes, run_all
-from tidemark.events import Position
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.positions import Position
 from tidemark.queries.explain import explain
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport

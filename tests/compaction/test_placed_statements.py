@@ -16,12 +16,13 @@ from tidemark.compaction.decisions import Stopped
 from tidemark.compaction.placed_statements import placed
 from tidemark.compaction.renamed import known_to, waiting_for
 from tidemark.compaction.run import Run, Standing
-from tidemark.events import TableId, encode_position
+from tidemark.events import TableId
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import BatchRow, ContentRow, StatementRow
 from tidemark.normalization.spans import logs_of
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -17,7 +17,6 @@ from support.running import run_all
 from tidemark.compaction.unplaced_statements import UNPLACED_STATEMENT, Moved, doubts_about_statements
 from tidemark.ddl.lineages import Lineages
 from tidemark.errors import ExpectationError
-from tidemark.events import encode_position
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
@@ -26,6 +25,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, StatementRow, TableRow
 from tidemark.ledger.tally import LOAD
 from tidemark.pipeline import run_stage
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 from tidemark.stages.publish import run as publish
 

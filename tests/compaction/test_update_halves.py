@@ -21,10 +21,10 @@ from support.running import assert_ledger_closes, run_all
 from support.seats import seats
 from support.shareplex import Table
 from support.shrinking import Delivery, changes_of, shrunk
-from tidemark.events import encode_position
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark

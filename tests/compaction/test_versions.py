@@ -20,11 +20,11 @@ from support.rounds import PROVING, crash_windows, how_many
 from support.running import assert_ledger_closes, die_at, run_all
 from support.seats import Seat, seats
 from support.table_cases import CASES as TABLE_CASES
-from tidemark.events import Position, encode_position
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
+from tidemark.positions import Position, encode_position
 from tidemark.quality.doubts import LOG_WENT_BACK
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES, StageReport

@@ -25,9 +25,10 @@ from tidemark.demo.story.model import Row, RowEvent, Rows, ShopHistory, apply
 from tidemark.demo.story.shop_history import EXTREME, NEW_NUMBER, RENUMBERED, RETURNING, SPARSE, history
 from tidemark.dumps import containers
 from tidemark.errors import DecodeError, UnknownNameError
-from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, Position, SchemaChange
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
 from tidemark.formats import Informed, Known, gather, informed, resolve
 from tidemark.normalization.decoding import metadata_of
+from tidemark.positions import Position
 from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
 

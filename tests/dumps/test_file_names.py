@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidemark.dumps.file_names import FileOrder, widths
-from tidemark.events import encode_position
+from tidemark.positions import encode_position
 
 names = st.lists(
     st.sampled_from(["a", "b", "-", "/", ":", ".", "0", "00", "7", "9", "10", "010", "99", "100"]), max_size=6

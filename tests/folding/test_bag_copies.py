@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark.events import Position, encode_position, placed
 from tidemark.folding import bag_copies, bags
 from tidemark.folding.bag_copies import IS_COPY
 from tidemark.folding.log_places import LOG_PLACE
+from tidemark.positions import Position, encode_position, placed
 
 pytestmark = pytest.mark.spark
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark.events import Position, changed, encode_position, loaded, placed
 from tidemark.folding.log_places import is_read_after
+from tidemark.positions import Position, changed, encode_position, loaded, placed
 
 pytestmark = pytest.mark.spark
 

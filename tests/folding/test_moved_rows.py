@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.plans import found
-from tidemark.events import Operation, Position, changed, encode_position, placed
+from tidemark.events import Operation
 from tidemark.folding import moved_rows
+from tidemark.positions import Position, changed, encode_position, placed
 from tidemark.tables.plan import Plan
 from tidemark.values.table_columns import TableColumn
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.events import encode_position, placed
 from tidemark.folding.redelivery import Change, judge
+from tidemark.positions import encode_position, placed
 
 
 def _position(offset: int, *, row: int | None = 0, number: int = 0, partition: int = 0) -> str:

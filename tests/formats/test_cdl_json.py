@@ -10,20 +10,9 @@ import pytest
 from support.cases import Case, cases
 from support.doc_tables import table
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError, UnknownTypeError
-from tidemark.events import (
-    TIMES,
-    ChangeEvent,
-    ControlEvent,
-    Encoding,
-    Message,
-    Operation,
-    TableId,
-    Transaction,
-    changed,
-    encode_position,
-    loaded,
-)
+from tidemark.events import TIMES, ChangeEvent, ControlEvent, Encoding, Message, Operation, TableId, Transaction
 from tidemark.formats import cdl_json
+from tidemark.positions import changed, encode_position, loaded
 
 ROW = {"id": 1, "status": "new", "note": None}
 PLACEHOLDER = "__debezium_unavailable_value"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from support.cases import Case, case_name, cases
 from tidemark import formats
 from tidemark.errors import DecodeError
-from tidemark.events import ChangeEvent, Event, Message, Operation, encode_position
+from tidemark.events import ChangeEvent, Event, Message, Operation
+from tidemark.positions import encode_position
 
 ALL = cases()
 MESSAGES = [(case, message) for case in ALL for message in case.messages]

@@ -17,9 +17,10 @@ from tidemark.errors import (
     UnknownOperationError,
     UnknownTypeError,
 )
-from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, SchemaChange, changed
+from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import datahub_blob
 from tidemark.formats._datahub import blob
+from tidemark.positions import changed
 from tidemark.values.plain import read_value
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "datahub_blob.md"

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from tidemark.dumps.datahub_csv import SEQUENCE_COLUMNS
 from tidemark.errors import MalformedMessageError, MissingTableError, UnknownOperationError, UnknownTypeError
-from tidemark.events import Column, ControlEvent, Encoding, Message, Operation, TableId, changed
+from tidemark.events import Column, ControlEvent, Encoding, Message, Operation, TableId
 from tidemark.formats import datahub_tuple
 from tidemark.formats._datahub import tuple as tuple_types
+from tidemark.positions import changed
 from tidemark.values.plain import read_value
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "datahub_tuple.md"

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from support.doc_tables import listed, table
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
-from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, encode_position, identity
+from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation
 from tidemark.formats import _connect, debezium_json
 from tidemark.formats._debezium.placeholders import forms, unavailable
 from tidemark.formats._json import untyped
+from tidemark.positions import encode_position, identity
 from tidemark.values.message_types import table_type
 from tidemark.values.plain import read_value
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Position, encode_position
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message
 from tidemark.formats import debezium_json
+from tidemark.positions import Position, encode_position
 
 MYSQL = {"connector": "mysql", "db": "shop", "table": "orders", "file": "mysql-bin.000003", "pos": 154, "row": 0}
 POSTGRESQL = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": 100}

@@ -8,7 +8,8 @@ import pytest
 from support.cases import Case, cases
 from tidemark import formats
 from tidemark.errors import DecodeError
-from tidemark.events import ChangeEvent, Operation, encode_position
+from tidemark.events import ChangeEvent, Operation
+from tidemark.positions import encode_position
 
 RANK = {
     ("canal_json", "insert_update_delete"): False,  # files order them

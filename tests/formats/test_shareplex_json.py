@@ -9,18 +9,9 @@ import pytest
 
 from support.doc_tables import table
 from tidemark.errors import MalformedMessageError, MissingTableError, UnknownOperationError
-from tidemark.events import (
-    ChangeEvent,
-    Column,
-    Encoding,
-    Message,
-    Operation,
-    SchemaChange,
-    TableId,
-    Transaction,
-    encode_position,
-)
+from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange, TableId, Transaction
 from tidemark.formats import shareplex_json
+from tidemark.positions import encode_position
 from tidemark.values.plain import read_value
 
 DOCUMENT_INSERT = b"""{

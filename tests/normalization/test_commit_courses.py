@@ -13,13 +13,13 @@ import pytest
 
 from support.postgres_logs import SECOND, Committed, Sent, Written, in_runs, loaded, sent, transactions
 from support.rounds import how_many
-from tidemark.events import changed, encode_position
 from tidemark.lake.log_schemas import RAW
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.new_logs import NewLogs
 from tidemark.normalization.tasks import Decoding
+from tidemark.positions import changed, encode_position
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
 from tidemark.sources.model import Source
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from tidemark.events import Position, changed, encode_position, loaded
 from tidemark.lake.log_schemas import CHANGE_LOG, RAW
 from tidemark.ledger.tally import Span
 from tidemark.normalization.courses import Courses, Logs
+from tidemark.positions import Position, changed, encode_position, loaded
 
 
 class Told(NamedTuple):

@@ -11,12 +11,12 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from tidemark.events import encode_position
 from tidemark.formats import resolve
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import RAW
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message
+from tidemark.positions import encode_position
 
 LANDED = datetime(2026, 1, 1, tzinfo=UTC)
 

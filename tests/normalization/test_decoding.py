@@ -29,10 +29,10 @@ from tidemark.events import (
     Quarantined,
     Shape,
     TableId,
-    changed,
 )
 from tidemark.formats import Format
 from tidemark.normalization import decoding
+from tidemark.positions import changed
 
 MESSAGE = Message(value=b"{}", file="a.json", place=1)
 CANAL = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.events import ChangeEvent, Column, Encoding, Operation, Shape, TableId, encode_position
+from tidemark.events import ChangeEvent, Column, Encoding, Operation, Shape, TableId
 from tidemark.normalization.erased_keys import (
     EVER,
     EVERYWHERE,
@@ -19,6 +19,7 @@ from tidemark.normalization.erased_keys import (
     digest_of,
     fingerprint,
 )
+from tidemark.positions import encode_position
 from tidemark.queries.row_key import key_given
 from tidemark.values.table_columns import TableColumn
 

@@ -12,7 +12,7 @@ import pytest
 
 from support.histories import Table, message
 from tidemark.ddl.history import Emptying, histories
-from tidemark.events import TableId, encode_position
+from tidemark.events import TableId
 from tidemark.formats import resolve
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW
@@ -21,6 +21,7 @@ from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.tally import LOAD, Load, LoggedStatement, Tally
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message
+from tidemark.positions import encode_position
 
 LANDED = datetime(2026, 1, 1, tzinfo=UTC)
 

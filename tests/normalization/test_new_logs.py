@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tidemark.events import ChangeEvent, Event, Message, Operation, Quarantined, SchemaChange, TableId, changed, loaded
+from tidemark.events import ChangeEvent, Event, Message, Operation, Quarantined, SchemaChange, TableId
 from tidemark.normalization.new_logs import NewLogs, ranked
+from tidemark.positions import changed, loaded
 
 TABLE = TableId("shop", None, "orders")
 LOGS = NewLogs(source=(100, 200), tables={"shop.o*": (150,)})

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidemark.events import changed, encode_position, loaded
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
+from tidemark.positions import changed, encode_position, loaded
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tidemark.events import changed, encode_position
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.positions import changed, encode_position
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.doubts import LOG_WENT_BACK, invariants
 from tidemark.quality.doubts_of_cut import doubts_of_cut

@@ -17,13 +17,13 @@ from support.histories import deliver
 from support.running import run_all
 from tidemark.ddl.table_renames import renames_by_table
 from tidemark.errors import ExpectationError
-from tidemark.events import encode_position
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import CutRow, StatementRow, TableRow
 from tidemark.pipeline import run_stage
+from tidemark.positions import encode_position
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.renamed_tables import RENAMED, Followed, doubts_about_renames
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD

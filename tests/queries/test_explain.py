@@ -21,9 +21,9 @@ from support.reference import Change
 from support.running import run_all
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError
-from tidemark.events import identity
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
+from tidemark.positions import identity
 from tidemark.queries.explain import Life, explain
 from tidemark.queries.row_life import Cell, Chapter, Outcome, Step, tell, tell_bag
 from tidemark.queries.row_life_text import as_text

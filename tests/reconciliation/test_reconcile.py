@@ -22,7 +22,7 @@ from support.source_databases import FAR_AHEAD, LONG_AGO, add_rows, has_come_to,
 from tidemark.cli.app import app
 from tidemark.cli.reconcile_command import Comparison
 from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownNameError
-from tidemark.events import TableId, changed, encode_position
+from tidemark.events import TableId
 from tidemark.lake.filters import at_least
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import RULES_PROPERTY
@@ -30,6 +30,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.positions import changed, encode_position
 from tidemark.queries.status import status_of
 from tidemark.reconciliation import run as reconciling
 from tidemark.reconciliation import statements

@@ -14,12 +14,13 @@ from sqlalchemy.engine import URL, make_url
 
 from support import source_databases
 from support.source_databases import FAR_AHEAD, has_come_to, published
-from tidemark.events import TableId, changed, encode_position
+from tidemark.events import TableId
 from tidemark.lake.filters import at_least
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
+from tidemark.positions import changed, encode_position
 from tidemark.reconciliation.run import reconcile
 from tidemark.sources.model import Source
 

@@ -98,9 +98,7 @@ def test_nothing_of_the_user_is_reached_by_the_training(tmp_path: Path, monkeypa
     monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", "http://127.0.0.1:9/")
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:9")
     given = class_archive._environment(tmp_path, tmp_path / "made.jsa")
-    program = (
-        "import os; from tidemark.lake.catalog import told_properties as properties; print(properties()['warehouse'])"
-    )
+    program = "from tidemark.lake.catalog import configured_properties as properties; print(properties()['warehouse'])"
     done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (tmp_path / "home" / "warehouse").as_uri()
     assert "SPARK_REMOTE" not in given

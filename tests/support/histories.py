@@ -16,7 +16,8 @@ from types import EllipsisType
 from typing import Any
 
 from support.reference import Change, Key, Row, fold
-from tidemark.events import Operation, Position, changed, encode_position
+from tidemark.events import Operation
+from tidemark.positions import Position, changed, encode_position
 
 COLUMNS = {"id": "long", "line": "long", "name": "string", "note": "string", "amount": "decimal(12, 2)"}
 """Columns of every table of a history; the key is ``id``, or ``id`` and ``line``."""

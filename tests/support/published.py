@@ -7,7 +7,7 @@ from datetime import datetime
 
 from support.histories import COLUMNS
 from support.reference import Row, Version
-from tidemark.events import Position, encode_position, identity
+from tidemark.positions import Position, encode_position, identity
 
 _NAMES = (*COLUMNS, "_cdc_position", "_cdc_committed_at", "_cdc_deleted", "valid_from", "valid_to", "is_current")
 

@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
-from tidemark.events import ChangeEvent, Encoding, Operation, Position, Shape
+from tidemark.events import ChangeEvent, Encoding, Operation, Shape
+from tidemark.positions import Position
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]

@@ -9,7 +9,8 @@ from typing import Any
 
 from support.histories import COLUMNS, side_by_side
 from support.reference import Change, Key, Row
-from tidemark.events import Operation, Position, changed
+from tidemark.events import Operation
+from tidemark.positions import Position, changed
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -196,9 +196,8 @@ class _Page:
             yield from _heading(group)
             for row in group.rows:
                 yield Text(f"{self.indent}-- {next(numbers)} --")
-                for place in places:
-                    if not self.columns[place].optional or row[place] not in _NOTHING:
-                        yield self._named(place, row[place], room)
+                shown = (place for place in places if not self.columns[place].optional or row[place] not in _NOTHING)
+                yield from (self._named(place, row[place], room) for place in shown)
             yield from map(Text, group.footer)
 
     def _named(self, place: int, cell: str, room: int) -> Text:

@@ -136,7 +136,8 @@ def _keep_values(seen: SeenTable, event: ChangeEvent, names: Sequence[str]) -> N
         members = _members.decode(image) if image is not None else {}
         for name in names:
             kept = seen.values.setdefault(name, [])
-            if name in members and name not in absent and len(kept) < _VALUES:
-                raw = bytes(members[name])
-                if raw != b"null" and raw not in kept:
-                    kept.append(raw)
+            if name not in members or name in absent or len(kept) == _VALUES:
+                continue
+            raw = bytes(members[name])
+            if raw != b"null" and raw not in kept:
+                kept.append(raw)

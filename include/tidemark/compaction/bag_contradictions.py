@@ -32,10 +32,10 @@ def missing_rows(prepared: Prepared, unseen: DataFrame, rows: DataFrame, start: 
     before = bags.stored_sides(prepared.stored_at(start), prepared.plan)
     stored = bags.of_values(before, sides.where(F.col("delta") < 0))
     known = contradictions.known(prepared)
-    is_told = F.lit(known.emptied) | (F.unix_micros("committed_at") > F.lit(known.loaded).cast("bigint"))
+    is_certain = F.lit(known.emptied) | (F.unix_micros("committed_at") > F.lit(known.loaded).cast("bigint"))
     if prepared.plan.has_deliveries:  # a copy of an event without one takes out a row of its own
-        is_told &= log_places.has_delivery()
-    missing = checkpointed(bags.missing(sides.unionByName(stored)).where(is_told).select("position"))
+        is_certain &= log_places.has_delivery()
+    missing = checkpointed(bags.missing(sides.unionByName(stored)).where(is_certain).select("position"))
     count = missing.count()
     if not count:
         return []

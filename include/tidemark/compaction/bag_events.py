@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.compaction.candidate import Prepared
-from tidemark.events import DELIVERY, Operation
+from tidemark.events import Operation
 from tidemark.folding import bag_copies, bags, log_places
 from tidemark.folding.bag_copies import IN_QUESTION, IS_COPY, IS_GUESS
 from tidemark.folding.log_places import LOG_PLACE
+from tidemark.positions import DELIVERY
 from tidemark.spark.session import checkpointed, named
 from tidemark.spark.tuning import sent
 from tidemark.tables.plan import Plan

@@ -22,9 +22,9 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import contradictions, stored_samples
 from tidemark.compaction.candidate import Prepared
-from tidemark.events import DELIVERY
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.row_images import IMAGES, Wanted
+from tidemark.positions import DELIVERY
 from tidemark.tables.plan import Plan
 from tidemark.values import images
 from tidemark.values.image_reader import UNREADABLE, field

@@ -151,7 +151,7 @@ def _refuse_shared(run: Run, plan: Plan, state: Table) -> None:
 
 def put_on_branch(run: Run, plan: Plan) -> Table:
     """Put the branch of a table where ``main`` stands, with the columns and the properties of its plan."""
-    lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.told_key)}
+    lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.readers_key)}
     if plan.called is not None:
         key[NAMES_PROPERTY] = plan.called
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}

@@ -103,8 +103,8 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
     if behind:
         changes = changes.unionByName(rows.replayed())
     leaving = sorted(set(made.schema().column_names) - {column.stored for column in wanted.columns} - OWN_NAMES)
-    told_rows = rows.of_changes(changes, ordinal=ordinal, cut=feed.cut.number, leaving=leaving)
-    writer = told_rows.writeTo(rows.place)
+    feed_rows = rows.of_changes(changes, ordinal=ordinal, cut=feed.cut.number, leaving=leaving)
+    writer = feed_rows.writeTo(rows.place)
     for name, value in summary.items():
         writer = writer.option(f"snapshot-property.{name}", value)
     if anew:

@@ -48,11 +48,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     by_table = _contents(run, standing, withheld)
     renamed.take_in(run, standing, lineages, by_table, withheld)
     mixed = dotted_names.problems(run, by_table)
-    shapes: dict[str, list[ShapeRow]] = defaultdict(list)
-    first: dict[str, int] = {}
-    for row in run.ledger.shapes():
-        shapes[run.routed.name_of(row.object)].append(row)
-        first[row.object] = min(row.batch, first.get(row.object, row.batch))
+    shapes, first = _shapes(run)
     known = _histories(run, by_table, lineages)
     with_events = {name: (rows[0] if rows else lineages.tables[name]).table for name, rows in by_table.items()}
     tables = with_events | _stated(run, standing, lineages, known, run.published.keys() - with_events.keys())
@@ -95,6 +91,16 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             problem=found.problem or (f"{name}: {problem}" if problem else None),
         )
     return finds
+
+
+def _shapes(run: Run) -> tuple[defaultdict[str, list[ShapeRow]], Mapping[str, int]]:
+    """Return the shapes of each table, and the batch with the first of each table of the source."""
+    shapes: defaultdict[str, list[ShapeRow]] = defaultdict(list)
+    first: dict[str, int] = {}
+    for row in run.ledger.shapes():
+        shapes[run.routed.name_of(row.object)].append(row)
+        first[row.object] = min(row.batch, first.get(row.object, row.batch))
+    return shapes, first
 
 
 def _stated(

@@ -49,7 +49,7 @@ def prepare(run: Run, plan: Plan, *, on: bool) -> Plan:
     A history that does not go on (``on``) is made again with the names of today. If there is one already, its other
     columns go when the cut is published: the source file may leave one out because nobody may read it.
     """
-    key = {KEY_PROPERTY: json.dumps(plan.told_key)}
+    key = {KEY_PROPERTY: json.dumps(plan.readers_key)}
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     properties = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
     rules = {RULES_PROPERTY: plan.column_rules} if plan.column_rules is not None else {}

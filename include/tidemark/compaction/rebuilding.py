@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -13,10 +13,11 @@ from tidemark.compaction import feeding, key_eras, showing
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built, Unmoved
 from tidemark.compaction.run import Run
-from tidemark.ddl.lineages import Lineage
+from tidemark.ddl.lineages import Lineage, Segment
 from tidemark.lake import copies, names, pending_schema
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.filters import equals
+from tidemark.lake.names import Identifier
 from tidemark.lake.properties import SEGMENTS_PROPERTY, keeps_whole
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import Snapshots
@@ -95,16 +96,7 @@ def without_events(run: Run, tables: Mapping[str, int], renamed: Mapping[str, Li
             if table in run.published and run.published[table].held:
                 built.append(Unmoved(object=table, target=target))
             continue
-        with copies.emptied(run.lake) as beside:
-            shown = run.lake.find(target)
-            whole = names.whole_beside(target)[:1] if shown and keeps_whole(shown.properties) else ()
-            segments = renamed[table].segments if table in renamed else ()
-            for identifier in (*names.moved_together(target), *whole):
-                known = run.lake.find(identifier)
-                if known is not None:
-                    properties = {**known.properties, SEGMENTS_PROPERTY: json.dumps(segments)}
-                    branch_from_main(beside.ensure(identifier, known.schema(), properties), run.cut.branch)
-            beside.adopt(run.cut.branch)
+        _empty(run, target, renamed[table].segments if table in renamed else ())
         emptied = run.lake.load(target)
         if run.source.table_for(table).feed:
             feeding.add(feeding.Feed(run.lake, target, run.cut), head(emptied, run.cut.branch))
@@ -121,6 +113,17 @@ def without_events(run: Run, tables: Mapping[str, int], renamed: Mapping[str, Li
             )
         )
     return built
+
+
+def _empty(run: Run, target: Identifier, segments: Sequence[Segment]) -> None:
+    """Give a published table, and what moves together with it, a candidate without rows."""
+    with copies.emptied(run.lake) as beside:
+        whole = names.whole_beside(target)[:1] if keeps_whole(run.lake.load(target).properties) else ()
+        for identifier in (*names.moved_together(target), *whole):
+            if (known := run.lake.find(identifier)) is not None:
+                properties = {**known.properties, SEGMENTS_PROPERTY: json.dumps(segments)}
+                branch_from_main(beside.ensure(identifier, known.schema(), properties), run.cut.branch)
+        beside.adopt(run.cut.branch)
 
 
 def _empty_quarantine(run: Run, table: str) -> None:

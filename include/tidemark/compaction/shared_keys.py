@@ -27,7 +27,7 @@ def refuse(prepared: Prepared, ready: DataFrame) -> None:
         IncompatibleSchemaError: a key is shared; the table stays as it is.
     """
     plan, run = prepared.plan, prepared.run
-    if not plan.found.shards or shard_rules.tells_apart(plan.found, plan.told_key):
+    if not plan.found.shards or shard_rules.tells_apart(plan.found, plan.readers_key):
         return
     *keys, shard = frames.key_names(plan)
     touched = ready.where(~F.col("deleted")).select(*keys).distinct()
@@ -40,7 +40,7 @@ def refuse(prepared: Prepared, ready: DataFrame) -> None:
         return
     one, other = counted["owners"]
     raise IncompatibleSchemaError(
-        f"{plan.target}: {counted['keys']} keys ({', '.join(plan.told_key)}) are those of rows in several tables, "
+        f"{plan.target}: {counted['keys']} keys ({', '.join(plan.readers_key)}) are those of rows in several tables, "
         f"{one} and {other} among them. {_remedy(prepared, one, other)}"
     )
 
@@ -49,7 +49,7 @@ def _remedy(prepared: Prepared, one: str, other: str) -> str:
     """Return what to do so that the key tells two shards apart."""
     added = {shard.object: shard.added for shard in prepared.plan.found.shards}
     telling = [name for name, value in added[one].items() if value != added[other][name]]
-    key = ", ".join([*telling, *prepared.plan.told_key])
+    key = ", ".join([*telling, *prepared.plan.readers_key])
     if telling:
         return f"{' and '.join(telling)} tells them apart: take it into the key, `key: [{key}]`"
     return (

@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyiceberg.table import FileScanTask
 
 from tidemark.compaction.candidate import Prepared
-from tidemark.events import DELIVERY
 from tidemark.folding.frames import key_names
 from tidemark.lake import changed_files, changed_rows
 from tidemark.lake.branches import upper_bound
 from tidemark.lake.changed_rows import Reading
+from tidemark.positions import DELIVERY
 from tidemark.tables.schemas import DELETED, POSITION
 from tidemark.values import typed_values
 from tidemark.values.image_reader import field

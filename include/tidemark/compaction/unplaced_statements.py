@@ -17,13 +17,14 @@ from tidemark import formats
 from tidemark.compaction.placed_statements import OFFSET, Dump, rank_alike
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages
-from tidemark.events import Operation, TableId, encode_position
+from tidemark.events import Operation, TableId
 from tidemark.formats import Placing
 from tidemark.lake.filters import at_most, equals
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow, TableRow
 from tidemark.ledger.tally import LOAD
+from tidemark.positions import encode_position
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.renamed_tables import last_moved
 from tidemark.sources.model import Source

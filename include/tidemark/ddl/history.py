@@ -19,11 +19,12 @@ from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
 from tidemark.ddl.migrations import Copies, belongs_to
 from tidemark.ddl.names import Renaming
-from tidemark.ddl.stated_tables import KnownTables, certain, with_events
-from tidemark.events import TableId, encode_position
+from tidemark.ddl.stated_tables import KnownTables, certain, in_turn, with_events
+from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.tally import LOAD, Load
+from tidemark.positions import encode_position
 from tidemark.text import without_values
 from tidemark.values.iso8601 import to_micros
 
@@ -204,35 +205,27 @@ def by_statements(
     rows: Sequence[StatementRow], objects: Iterable[str], *, unsure: bool = False
 ) -> dict[str, SchemaHistory]:
     """Return the history of each table that statements concern; with ``unsure``, also what may be of another table."""
-    if not rows:
-        return {}
-    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
-
     known = KnownTables(objects)
     found: dict[str, list[tuple[StatementRow, ddl_changes.Change]]] = {}
     copies = Copies()
-    for row in sorted(rows, key=lambda row: (row.position, row.batch)):
-        changes = parse(row.statement, row.dialect)
-        renames = [change for change in changes if isinstance(change, ddl_changes.RenameTable)]
-        arrived = {name for change in renames for name in known.claimants(change.new, row, renames=True)}
-        for number, change in enumerate(changes):
-            tables = known.claimants(change.table, row, renames=isinstance(change, ddl_changes.RenameTable))
-            if isinstance(change, ddl_changes.RenameTable):
-                old, new = (known.normal(named, row) for named in (change.table, change.new))
-                taking = known.claimants(change.new, row, renames=True)
-                for name, each in itertools.product(taking, copies.renamed(old, new, row) if taking else ()):
-                    found.setdefault(name, []).append((each[0], each[1] if unsure else certain(each[1], taking)))
-                # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
-                if not arrived.isdisjoint(tables) or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
-                    continue
-            else:
-                copies.add(known.normal(change.table, row), row, change)
-                tables = known.claimants(known.renamed_by(changes[number + 1 :], change.table, row), row) or tables
-                if not tables and change.table is None:
-                    tables = known.perhaps_meant(row)
-            for name in tables:
-                found.setdefault(name, []).append((row, change if unsure else certain(change, tables)))
-    return {name: _history(stated) for name, stated in found.items() if name in known}
+    for row, change, later, arrived in in_turn(rows, known):
+        tables = known.claimants(change.table, row, renames=isinstance(change, ddl_changes.RenameTable))
+        if isinstance(change, ddl_changes.RenameTable):
+            old, new = (known.normal(named, row) for named in (change.table, change.new))
+            taking = known.claimants(change.new, row, renames=True)
+            for name, each in itertools.product(taking, copies.renamed(old, new, row) if taking else ()):
+                found.setdefault(name, []).append((each[0], each[1] if unsure else certain(each[1], taking)))
+            # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
+            if not arrived.isdisjoint(tables) or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
+                continue
+        else:
+            copies.add(known.normal(change.table, row), row, change)
+            tables = known.claimants(known.renamed_by(later, change.table, row), row) or tables
+            if not tables and change.table is None:
+                tables = known.perhaps_meant(row)
+        for name in tables:
+            found.setdefault(name, []).append((row, change if unsure else certain(change, tables)))
+    return {name: _history(changes) for name, changes in found.items() if name in known}
 
 
 def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
 from tidemark.ddl.changes import Change, Name, RenameTable, Unparsed
@@ -139,3 +139,23 @@ def _by_case(name: str) -> tuple[str, str]:
 def with_events(ledger: Ledger) -> set[str]:
     """Return the tables of a source that have events, as source files name them."""
     return {row["object"] for row in ledger.read(ContentRow.TABLE, columns=("object",))}
+
+
+def in_turn(
+    rows: Collection[StatementRow], known: KnownTables
+) -> Iterator[tuple[StatementRow, Change, Sequence[Change], set[str]]]:
+    """Yield the changes by statements, in the order of the source's log.
+
+    Each comes with the row of its statement, with what the statement changes after it, and with the tables that the
+    statement renames to.
+    """
+    if not rows:
+        return
+    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+
+    for row in sorted(rows, key=lambda row: (row.position, row.batch)):
+        changes = parse(row.statement, row.dialect)
+        renames = [change for change in changes if isinstance(change, RenameTable)]
+        arrived = {name for change in renames for name in known.claimants(change.new, row, renames=True)}
+        for number, change in enumerate(changes, start=1):
+            yield row, change, changes[number:], arrived

@@ -43,8 +43,7 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
         for change in parse(row.statement, row.dialect):
             if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
                 continue
-            concerned = (known.claimants(named, row, renames=True) for named in (change.table, change.new))
-            for name in chain.from_iterable(concerned):
-                if name in known and rename not in found[name]:
-                    found[name].append(rename)
+            concerned = chain(*(known.claimants(named, row, renames=True) for named in (change.table, change.new)))
+            for name in (name for name in concerned if name in known and rename not in found[name]):
+                found[name].append(rename)
     return dict(found)

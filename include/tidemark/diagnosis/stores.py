@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tidemark.diagnosis.findings import Finding, ok, problem, warning
 from tidemark.errors import LakeError, TidemarkError
 from tidemark.lake import locks
-from tidemark.lake.catalog import catalog_name, home, lacks_embedded, opening, told_properties
+from tidemark.lake.catalog import catalog_name, configured_properties, home, lacks_embedded, opening
 from tidemark.lake.lake import Lake
 from tidemark.text import first_line
 
@@ -53,7 +53,7 @@ def _home() -> Finding:
 def _catalog() -> Finding:
     do = "correct `.pyiceberg.yaml` or PYICEBERG_CATALOG__...: docs/operations/catalog-and-environment.md"
     try:
-        properties = told_properties()
+        properties = configured_properties()
         address = shown_address(properties.get("uri", ""))
         if lacks_embedded():
             return ok("catalog", f"embedded, not made yet: the first run makes {address}")
@@ -85,7 +85,7 @@ def shown_address(uri: str) -> str:
 
 def _without_secrets(text: str) -> str:
     """Return an error's text without the catalog's address, if it has one with secrets in it."""
-    for secret in told_properties().values():
+    for secret in configured_properties().values():
         if len(secret) > 3:
             text = text.replace(secret, "...")
     return text

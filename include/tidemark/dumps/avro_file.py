@@ -18,7 +18,7 @@ data that the schema describes, or if the schema is beyond the limits of ``avro.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -250,31 +250,35 @@ _CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
 
 
 def _rows(blocks: Iterator[tuple[int, bytes]], read: Read, stored: StoredFile) -> Iterator[Row]:
-    number, path = 0, stored.path
+    number = 0
     for count, content in blocks:
-        place = 0
         if not count and content.startswith(MARK):
             number += 1
             yield None, content, None, None, None, None
-            continue
-        for _ in range(count):
-            number += 1
-            try:
-                row, end = read(content, place)
-                if end > len(content):
-                    raise IndexError("it is longer than its block")  # noqa: TRY301 - one message for all of them
-            except (ValueError, IndexError) as error:
-                raise LandingError(
-                    f"{path}: datum {number} of the Avro file is none of its schema ({error}); fetch the file again"
-                ) from error
-            if len(row[0] or b"") + len(row[1] or b"") > stored.limit:
-                row = (*record(row[0], row[1], stored.limit), *row[2:])
-            place = end
-            yield row
-        if place != len(content):
+        else:
+            yield from _data(content, range(number + 1, number + 1 + count), read, stored)
+            number += count
+
+
+def _data(content: bytes, numbers: Iterable[int], read: Read, stored: StoredFile) -> Iterator[Row]:
+    place, number = 0, 0
+    for number in numbers:
+        try:
+            row, end = read(content, place)
+            if end > len(content):
+                raise IndexError("it is longer than its block")  # noqa: TRY301 - one message for all of them
+        except (ValueError, IndexError) as error:
             raise LandingError(
-                f"{path}: {len(content) - place} bytes follow datum {number} in its Avro block; fetch the file again"
-            )
+                f"{stored.path}: datum {number} of the Avro file is none of its schema ({error}); fetch the file again"
+            ) from error
+        if len(row[0] or b"") + len(row[1] or b"") > stored.limit:
+            row = (*record(row[0], row[1], stored.limit), *row[2:])
+        place = end
+        yield row
+    if place != len(content):
+        raise LandingError(
+            f"{stored.path}: {len(content) - place} bytes follow datum {number} in its Avro block; fetch the file again"
+        )
 
 
 def _batches(rows: Iterator[Row], batch_messages: int, batch_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -252,19 +252,25 @@ def _list(taken: Pattern, pattern: str) -> Iterator[_Listed]:
 
 
 def _list_local(root: Path, taken: Pattern) -> Iterator[_Listed]:
+    for entry in _in_folders(root, taken.depth):
+        name = entry.path.removeprefix(str(root)).lstrip("/")
+        if not entry.is_file(follow_symlinks=False):
+            if taken.path.fullmatch(name):
+                _log.warning("landing_entry_skipped", path=entry.path, reason="not a regular file")
+        elif status := _status(entry):
+            yield entry.path, name, status.st_size, status.st_mtime_ns
+
+
+def _in_folders(root: Path, deepest: int | None) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder and in those under it, and is no folder; ``deepest`` is 1 for the folder alone."""
     folders = [(str(root), 1)]
     while folders:
         folder, depth = folders.pop()
         for entry in _entries(folder):
-            name = entry.path.removeprefix(str(root)).lstrip("/")
-            if entry.is_dir(follow_symlinks=False):
-                if taken.depth is None or depth < taken.depth:
-                    folders.append((entry.path, depth + 1))
-            elif not entry.is_file(follow_symlinks=False):
-                if taken.path.fullmatch(name):
-                    _log.warning("landing_entry_skipped", path=entry.path, reason="not a regular file")
-            elif status := _status(entry):
-                yield entry.path, name, status.st_size, status.st_mtime_ns
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry
+            elif deepest is None or depth < deepest:
+                folders.append((entry.path, depth + 1))
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pyiceberg.table import Table
@@ -205,13 +206,13 @@ def _all_keys(events: RowEvents, first: Key) -> tuple[list[Identity], list[Ident
     own = events.identities(first, _nothing)
     found = list(own)
     for identity in found:  # grows
-        for step in events.steps_in(identity.era, identity.key, _nothing):
-            for other, later in ((step.moved_from, False), (step.moved_to, True)):
-                if other is None or None in other.values():
-                    continue
-                moved = Identity(era=identity.era, key=dict(other))
-                more = [*events.before(moved, _nothing), *(events.after(moved, _nothing) if later else ())]
-                found += [each for each in [moved, *more] if each not in found]
+        steps = events.steps_in(identity.era, identity.key, _nothing)
+        for other, later in chain.from_iterable(((step.moved_from, False), (step.moved_to, True)) for step in steps):
+            if other is None or None in other.values():
+                continue
+            moved = Identity(era=identity.era, key=dict(other))
+            more = [*events.before(moved, _nothing), *(events.after(moved, _nothing) if later else ())]
+            found += [each for each in [moved, *more] if each not in found]
     return own, found[len(own) :]
 
 

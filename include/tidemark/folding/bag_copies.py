@@ -14,18 +14,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import encode_position
 from tidemark.folding import log_places
 from tidemark.folding.log_places import LOG_PLACE
 from tidemark.folding.redelivery import Change, judge
+from tidemark.positions import encode_position
 
 IS_COPY, IN_QUESTION, IS_GUESS = "is_copy", "in_question", "is_guess"
 """Columns of events: whether the event is a copy; whether only the order of the events at its place shows this; whether
 it is taken for a copy because of the contents alone."""
 
-_JUDGED = pa.schema([("position", pa.string()), ("told_copy", pa.bool_()), ("told_guess", pa.bool_())])
+_JUDGED = pa.schema([("position", pa.string()), ("judged_copy", pa.bool_()), ("judged_guess", pa.bool_())])
 
-_JUDGED_DDL = "position string, told_copy boolean, told_guess boolean"
+_JUDGED_DDL = "position string, judged_copy boolean, judged_guess boolean"
 
 
 def by_log_place(rows: DataFrame) -> DataFrame:
@@ -86,8 +86,8 @@ def settled(events: DataFrame) -> DataFrame:
     asked = events.where(IN_QUESTION).select(LOG_PLACE, "position", "content")
     asked = asked.repartition(LOG_PLACE).sortWithinPartitions(LOG_PLACE)
     joined = events.join(asked.mapInArrow(_judge, _JUDGED_DDL), "position", "left")
-    verdicts = {IS_COPY: F.coalesce("told_copy", IS_COPY), IS_GUESS: F.coalesce("told_guess", IS_GUESS)}
-    return joined.withColumns(verdicts).drop("told_copy", "told_guess")
+    verdicts = {IS_COPY: F.coalesce("judged_copy", IS_COPY), IS_GUESS: F.coalesce("judged_guess", IS_GUESS)}
+    return joined.withColumns(verdicts).drop("judged_copy", "judged_guess")
 
 
 def with_stored(events: DataFrame) -> DataFrame:

@@ -42,7 +42,7 @@ def sides(events: DataFrame, plan: Plan, *, of_deletes: bool = True) -> DataFram
 
     Returns:
         ``k0 .. kn``, ``position``, ``file``, ``place``, ``row``, ``committed_at``; ``leaves``, a struct of ``c<n>``:
-        null for a cell that stays as it was, else a struct of ``told`` (whether the value is known) and ``value``;
+        null for a cell that stays as it was, else a struct of ``known`` (whether the value is known) and ``value``;
         ``was``, a struct of ``c<n>``, the values of the before image (null: none). An event that changed its key has
         two sides.
     """
@@ -88,7 +88,7 @@ def _left(plan: Plan, captured: Captured, number: int, half: Expression, is_know
 
 
 def _cell(is_known: Expression, value: Expression) -> Expression:
-    return F.struct(is_known.alias("told"), F.when(is_known, value).alias("value"))
+    return F.struct(is_known.alias("known"), F.when(is_known, value).alias("value"))
 
 
 def _side(key: Sequence[Expression], leaves: Expression, was: Expression) -> Expression:
@@ -147,7 +147,7 @@ def _is_of_log() -> Expression:
 def _trusted(number: int) -> Expression:
     """Return what an event leaves in a cell, where it is certainly no copy of an earlier event."""
     left = F.col(f"leaves.{field(number)}")
-    trusted = F.struct((left["told"] & F.col(contradictions.RISES)).alias("told"), left["value"].alias("value"))
+    trusted = F.struct((left["known"] & F.col(contradictions.RISES)).alias("known"), left["value"].alias("value"))
     return F.when(left.isNotNull(), trusted)
 
 
@@ -156,5 +156,5 @@ def _differs(number: int, held: Expression, *, added: bool) -> Expression:
     was, left = F.col(f"was.{field(number)}"), F.col(f"`left {field(number)}`")
     before, stands = left["value"], F.col(f"stands.{field(number)}")
     held = held & stands.isNotNull() if added else held
-    other = F.when(left.isNotNull(), left["told"] & ~was.eqNullSafe(before)).otherwise(held & ~was.eqNullSafe(stands))
+    other = F.when(left.isNotNull(), left["known"] & ~was.eqNullSafe(before)).otherwise(held & ~was.eqNullSafe(stands))
     return was.isNotNull() & other

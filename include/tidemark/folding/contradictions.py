@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
-from tidemark.events import DELIVERY, Operation
+from tidemark.events import Operation
 from tidemark.folding import log_places
 from tidemark.folding.frames import key_names
+from tidemark.positions import DELIVERY
 from tidemark.tables.plan import Plan
 
 ROW, NO_ROW, UNKNOWN, ANY = 1, -1, 0, 2
@@ -173,7 +174,7 @@ def _stood(known: Known, newest: Expression) -> Expression:
 
 
 def is_placed(position: str) -> Expression:
-    """Return whether a position has a place in the log: its first part is odd (``events.changed``)."""
+    """Return whether a position has a place in the log: its first part is odd (``positions.changed``)."""
     return F.right(F.substring_index(position, ".", 1), F.lit(1)).isin("1", "3", "5", "7", "9")
 
 

@@ -110,12 +110,12 @@ def _shown_softly(cells: Sequence[str], newest_first: WindowSpec) -> dict[str, E
     may as well stand for a value that was not captured.
     """
 
-    def newest_told(cell: str) -> Expression:
+    def newest_value(cell: str) -> Expression:
         value = F.when(~F.col("deleted") | F.col(cell).isNotNull(), F.struct(cell))
         return F.first(value, ignorenulls=True).over(newest_first)[cell]
 
     return {
-        **{cell: newest_told(cell) for cell in cells},
+        **{cell: newest_value(cell) for cell in cells},
         "first": F.min("position").over(newest_first),
         "keeps": F.every("deleted").over(newest_first),
     }

@@ -1,8 +1,8 @@
 """Places in the log: which part of a position comes from the log, and which part from the delivery of the event.
 
-Spark expressions over the column ``position`` (``events.placed``). Changes at one place of the log are ordered by their
-deliveries. Copies of one event have the same place, rest and content, and different deliveries. A position without a
-delivery is a place by itself.
+Spark expressions over the column ``position`` (``positions.placed``). Changes at one place of the log are ordered by
+their deliveries. Copies of one event have the same place, rest and content, and different deliveries. A position
+without a delivery is a place by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import DELIVERY, DELIVERY_END, encode_position, loaded
+from tidemark.positions import DELIVERY, DELIVERY_END, encode_position, loaded
 
 _LOADED = f"{encode_position(loaded())}."
 """Beginning of the position of a row of a load that has no place in the log; its place in the dump follows."""
@@ -40,12 +40,12 @@ def rest() -> Expression:
 
 
 def identity() -> Expression:
-    """Return a position without its delivery (``events.identity``)."""
+    """Return a position without its delivery (``positions.identity``)."""
     rest = F.substring_index("position", DELIVERY_END, -1)
     return F.when(has_delivery(), F.concat(log_place(), rest)).otherwise(F.col("position"))
 
 
-def told_order() -> Expression:
+def log_order() -> Expression:
     """Return the order of changes by the log and the transaction: a position without its place in the dump.
 
     For a position without a delivery, this is the whole position. Positions of one source compare by it part by part.

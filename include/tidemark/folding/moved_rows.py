@@ -74,7 +74,7 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
         plan: the table's.
     """
     keys = key_names(plan)
-    event = F.struct("position", *keys, log_places.told_order().alias("told"))
+    event = F.struct("position", *keys, log_places.log_order().alias("order"))
     one = F.struct(log_places.identity(), *keys)
     grouped = acted.where(F.col("set_aside").isNull()).groupBy(SPOT)
     counted = grouped.agg(
@@ -85,10 +85,10 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
         F.max(F.when(F.col(LACKS), _lookup())).alias("lookup"),
         F.min(F.when(F.col(LACKS), F.col("batch"))).alias("came_in"),
     )
-    alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.told") < F.col("new.told"))
+    alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.order") < F.col("new.order"))
     olds = [F.col(f"old.{key}").alias(old) for key, old in zip(keys, _old_names(plan), strict=True)]
     rows = counted.where(alone).select("lookup", "came_in", "new.*", *olds, F.col("old.position").alias("until"))
-    return Pairs(rows.drop("told").withColumnRenamed("position", "came"))
+    return Pairs(rows.drop("order").withColumnRenamed("position", "came"))
 
 
 def _lookup() -> Expression:

@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidemark.events import DELIVERY, DELIVERY_END
+from tidemark.positions import DELIVERY, DELIVERY_END
 
 _NO_NUMBER = "010"
 """The encoded number 0."""

@@ -137,8 +137,8 @@ def compared(keys: Sequence[str], event: str = "", *, pairs: bool = True) -> dic
     own += [(F.col(f"{event}deleted") & ~F.col(f"{event}moved_away")).alias("deletes"), F.col("position"), _at(event)]
     behind = [F.col(_BEHIND)] if pairs else []
     image = F.struct(F.struct(*keys).alias("key"), text.alias("was"), *own, *behind, is_oldest.alias("is_oldest"))
-    is_told = is_oldest | ~follows if pairs else is_oldest
-    return {_FOLLOWS: follows, IMAGES: F.when(text.isNotNull() & is_told, image)}
+    is_wanted = is_oldest | ~follows if pairs else is_oldest
+    return {_FOLLOWS: follows, IMAGES: F.when(text.isNotNull() & is_wanted, image)}
 
 
 def folded(event: str = "") -> dict[str, Expression]:

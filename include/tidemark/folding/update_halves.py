@@ -15,9 +15,10 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.events import NEW_HALF, OLD_HALF, Operation
+from tidemark.events import Operation
 from tidemark.folding import contradictions
 from tidemark.folding.frames import key_names
+from tidemark.positions import NEW_HALF, OLD_HALF
 from tidemark.tables.plan import Plan
 from tidemark.tables.reasons import PARTIAL_KEY_CHANGE, TRUNCATED, torn_key
 
@@ -89,8 +90,8 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
         "detail": F.coalesce("detail", F.when(F.col("torn"), torn_key(plan.key))),
     }
     if plan.compares:
-        is_told = tells_key & ~F.col("half") & F.col("old key").isNotNull()
-        verdict["needs"] = F.when(is_told, contradictions.number(contradictions.ROW)).otherwise(F.col("needs"))
+        is_compared = tells_key & ~F.col("half") & F.col("old key").isNotNull()
+        verdict["needs"] = F.when(is_compared, contradictions.number(contradictions.ROW)).otherwise(F.col("needs"))
     left = judged.where(~F.col("is_back")).withColumns(verdict)
     return left.drop("is_back", "old key", "new key", "torn", EARLIER)
 

@@ -42,9 +42,9 @@ If the messages of a format have no order of their own, so that a position is ``
 ``ORDERS_BY_OFFSET = True``. If a position only ends in ``message.order``, so that a copy of an event ranks as a new
 one, it has ``RANKS_COPIES = True``.
 
-A format whose positions have a delivery (``events.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a position
-in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If only some
-of its statements have one, it has a function ``placing_of(parts)``, which takes the parts of an encoded position.
+A format whose positions have a delivery (``positions.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a
+position in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If
+only some of its statements have one, its function ``placing_of(parts)`` takes the parts of an encoded position.
 
 A format with ``MARKS_LOADS = True`` marks the complete initial loads of its sources (``ChangeEvent.load``). The
 function ``ranks_by_commit(parts)`` says of an encoded position whether it rises with the commits of the log that it
@@ -274,7 +274,7 @@ class Placing(Enum):
 def placing_of(module: Format, position: str) -> Placing | None:
     """Return what the encoded position of a statement can be compared with; None if with no row.
 
-    The first part of a position is even where nothing ranks it among the changes (``events.loaded``).
+    The first part of a position is even where nothing ranks it among the changes (``positions.loaded``).
     """
     parts = position.split(".")
     if getattr(module, "PLACES_STATEMENTS", False):

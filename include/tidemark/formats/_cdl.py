@@ -13,12 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownTypeError
-from tidemark.events import Column, Encoding, Message, Operation, Position, changed, loaded
+from tidemark.events import Column, Encoding, Message, Operation
 from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._json import NULL, RowLayout, members
+from tidemark.positions import Position, changed, loaded
 from tidemark.values import iso8601
 
 VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemark.events import encode_position
+from tidemark.positions import encode_position
 
 _OFFSET = encode_position([1])
 """Begins a place in the dump with the offset of a Kafka record (``Message.order``)."""

@@ -23,24 +23,13 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
-from tidemark.events import (
-    ChangeEvent,
-    ControlEvent,
-    Event,
-    Message,
-    Operation,
-    Position,
-    SchemaChange,
-    TableId,
-    Transaction,
-    changed,
-    loaded,
-)
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
 from tidemark.formats import _truncations as truncations
 from tidemark.formats._canal import byte_lists, columns, fixed_bytes, images, incomplete, labels
 from tidemark.formats._json import ABSENT, NULL, RowLayout, read, table_of_option
 from tidemark.formats._positions import of_offsets
 from tidemark.formats._statements import row_change, schema_change, statement_only
+from tidemark.positions import Position, changed, loaded
 
 TOOLS = ("Canal", "Alibaba DTS", "TiCDC", "Flink CDC", "Huawei DRS")
 

@@ -20,17 +20,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
-from tidemark.events import (
-    ChangeEvent,
-    ControlEvent,
-    Event,
-    Message,
-    Operation,
-    Position,
-    TableId,
-    Transaction,
-    changed,
-)
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId, Transaction
 from tidemark.formats import _cdl
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
@@ -39,6 +29,7 @@ from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_unlogged
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
+from tidemark.positions import Position, changed
 
 TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
 

@@ -23,17 +23,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from tidemark.errors import MalformedMessageError, UnknownOperationError
-from tidemark.events import (
-    ChangeEvent,
-    ControlEvent,
-    Event,
-    Message,
-    Operation,
-    Position,
-    SchemaChange,
-    changed,
-    loaded,
-)
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
 from tidemark.formats import Placing
 from tidemark.formats import _truncations as truncations
 from tidemark.formats._datahub import records as datahub_records
@@ -41,6 +31,7 @@ from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowStat
 from tidemark.formats._json import NULL, RowLayout, is_empty, members, read, table_of_option, untyped
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._statements import row_change, schema_change, statement_only
+from tidemark.positions import Position, changed, loaded
 
 TOOLS = ("Alibaba DataHub (Blob topics)", "DataWorks Data Integration")
 

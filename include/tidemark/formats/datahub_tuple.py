@@ -20,11 +20,12 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
-from tidemark.events import TIMES, ChangeEvent, ControlEvent, Event, Message, Operation, TableId, changed
+from tidemark.events import TIMES, ChangeEvent, ControlEvent, Event, Message, Operation, TableId
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.tuple import SETS, Added, plan, record_types
 from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
 from tidemark.formats._positions import of_a_sequence
+from tidemark.positions import changed
 from tidemark.values import iso8601
 
 TOOLS = ("Alibaba DataHub (Tuple topics)", "DataWorks Data Integration", "Alibaba DTS")

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
-from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, Position, TableId, changed
+from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId
 from tidemark.formats import _connect
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import (
@@ -44,6 +44,7 @@ from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  looked up by its name
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
+from tidemark.positions import Position, changed
 
 TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")
 

@@ -28,19 +28,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from tidemark.errors import MalformedMessageError
-from tidemark.events import (
-    ChangeEvent,
-    ControlEvent,
-    Event,
-    Message,
-    Operation,
-    Position,
-    SchemaChange,
-    Shape,
-    Transaction,
-    changed,
-    loaded,
-)
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, Shape, Transaction
 from tidemark.formats import Placing
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
@@ -51,6 +39,7 @@ from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
 from tidemark.formats._positions import of_offsets
+from tidemark.positions import Position, changed, loaded
 
 TOOLS = ("Alibaba DTS",)
 

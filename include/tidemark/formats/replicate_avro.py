@@ -26,7 +26,7 @@ import msgspec
 
 from tidemark.avro.reading import Tree, reader, reader_of, resolve
 from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
-from tidemark.events import Column, ControlEvent, Encoding, Event, Message, changed
+from tidemark.events import Column, ControlEvent, Encoding, Event, Message
 from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import RowLayout, members, read
 from tidemark.formats._positions import of_a_sequence
@@ -47,9 +47,9 @@ from tidemark.formats._replicate.wire import (
     content,
     parsed,
 )
+from tidemark.positions import changed
 
 TOOLS = ("Qlik Replicate",)
-
 UNTOLD = ("anything about a row whose metadata message did not land",)
 
 ranks_by_commit = of_a_sequence

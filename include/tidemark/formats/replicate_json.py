@@ -24,7 +24,7 @@ from typing import Literal
 import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownOperationError
-from tidemark.events import ControlEvent, Event, Message, changed
+from tidemark.events import ControlEvent, Event, Message
 from tidemark.formats import NOTHING, Known
 from tidemark.formats._json import ABSENT, NULL, read
 from tidemark.formats._positions import of_a_sequence
@@ -33,6 +33,7 @@ from tidemark.formats._replicate.structure import index, structure
 from tidemark.formats._replicate.structure_of_row import structure_of_row
 from tidemark.formats._replicate.wire import DATA, MAGIC, METADATA, METADATA_MARK, Headers, MetadataBody, Row, content
 from tidemark.formats._replicate.wire import Options as CommonOptions
+from tidemark.positions import changed
 
 TOOLS = ("Qlik Replicate",)
 

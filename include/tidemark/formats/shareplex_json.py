@@ -22,19 +22,9 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
-from tidemark.events import (
-    ChangeEvent,
-    ControlEvent,
-    Event,
-    Message,
-    Operation,
-    Position,
-    SchemaChange,
-    TableId,
-    Transaction,
-    changed,
-)
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
+from tidemark.positions import Position, changed
 from tidemark.values import iso8601
 
 TOOLS = ("SharePlex", "Alibaba DTS")

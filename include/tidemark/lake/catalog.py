@@ -68,14 +68,14 @@ _MAKES = "Look at `.pyiceberg.yaml` and PYICEBERG_CATALOG__...; `tidemark run SO
 
 
 def catalog_properties() -> Mapping[str, str]:
-    """Return the properties of the catalog, as ``told_properties``; make the folder of an embedded warehouse.
+    """Return the properties of the catalog, as ``configured_properties``; make the folder of an embedded warehouse.
 
     Raises:
         ConfigurationError: the path of the embedded catalog contains a question mark.
     """
     if not is_configured():
         (home() / "warehouse").mkdir(parents=True, exist_ok=True)
-    return told_properties()
+    return configured_properties()
 
 
 def is_configured() -> bool:
@@ -93,7 +93,7 @@ def embedded_file() -> Path:
     return home() / "catalog.db"
 
 
-def told_properties() -> Mapping[str, str]:
+def configured_properties() -> Mapping[str, str]:
     """Return the properties of the catalog that PyIceberg is configured with, else of the embedded one on SQLite.
 
     Nothing is made: the embedded catalog may not be there yet.

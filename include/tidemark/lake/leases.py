@@ -18,7 +18,7 @@ import structlog
 
 from tidemark.errors import LostSourceError
 from tidemark.lake import lease_records, lock_holders, names
-from tidemark.lake.catalog import catalog_name, catalog_properties, told_properties
+from tidemark.lake.catalog import catalog_name, catalog_properties, configured_properties
 from tidemark.lake.lake import Lake
 from tidemark.lake.lease_records import LeaseRecord
 from tidemark.lake.lock_holders import Holder
@@ -157,7 +157,7 @@ def holder(source: str) -> Holder | None:
 
     Nothing is made. A holder on another machine that ended without a word is still named.
     """
-    table = Lake(catalog_name(), told_properties()).find(names.lease(source))
+    table = Lake(catalog_name(), configured_properties()).find(names.lease(source))
     found = lease_records.FREE if table is None else lease_records.read(table)
     if found.owner is None or lock_holders.has_ended(found.machine, found.pid, found.began):
         return None

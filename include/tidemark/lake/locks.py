@@ -31,7 +31,7 @@ from sqlalchemy.pool import NullPool
 
 from tidemark.errors import LostSourceError, SourceBusyError
 from tidemark.lake import fences, leases, lock_holders
-from tidemark.lake.catalog import catalog_name, catalog_properties, home, opening, told_properties
+from tidemark.lake.catalog import catalog_name, catalog_properties, configured_properties, home, opening
 from tidemark.lake.lock_holders import Holder
 from tidemark.text import first_line
 
@@ -103,13 +103,19 @@ def hold(source: str, *, patience: float = PATIENCE, taken_over: Callable[[int],
         clean = not held.forced
         try:
             with fences.writing(source, held):
-                if held.forced and held.token is not None and taken_over is not None:
-                    taken_over(held.token)
-                    clean = True
+                clean = _shut_out(held, taken_over) or clean
                 yield
         finally:
             _held.discard(source)
             held.release(clean=clean)
+
+
+def _shut_out(held: TakenLock, taken_over: Callable[[int], None] | None) -> bool:
+    """Shut out the writer that a lock was taken from, and return whether there was one to shut out."""
+    if not held.forced or held.token is None or taken_over is None:
+        return False
+    taken_over(held.token)
+    return True
 
 
 def _wait(source: str, patience: float) -> TakenLock:
@@ -148,7 +154,7 @@ def holder(source: str) -> Holder | None:
         RetriableLakeError: the database of the catalog cannot be reached.
     """
     with opening():
-        url, name = _database(told_properties()), _name(source)
+        url, name = _database(configured_properties()), _name(source)
         if url.get_backend_name() == _SQLITE:
             return lock_holders.of_file(_file(url, name))
         if url.get_backend_name() != _POSTGRESQL:
@@ -159,12 +165,12 @@ def holder(source: str) -> Holder | None:
 
 def reaches_all_machines() -> bool:
     """Return whether the lock excludes writers on other machines too; a lock on a file excludes writers on this one."""
-    return _database(told_properties()).get_backend_name() != _SQLITE
+    return _database(configured_properties()).get_backend_name() != _SQLITE
 
 
 def is_lease() -> bool:
     """Return whether the lock is a lease, which outlives a holder that ends without a word."""
-    return _database(told_properties()).get_backend_name() not in {_SQLITE, _POSTGRESQL}
+    return _database(configured_properties()).get_backend_name() not in {_SQLITE, _POSTGRESQL}
 
 
 def _taker(source: str) -> Taker:

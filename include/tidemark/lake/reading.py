@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 from tidemark.errors import RetriableLakeError
-from tidemark.lake.catalog import catalog_name, embedded_file, is_configured, require_catalog, told_properties
+from tidemark.lake.catalog import catalog_name, configured_properties, embedded_file, is_configured, require_catalog
 from tidemark.lake.lake import Lake
 from tidemark.text import first_line
 
@@ -42,7 +42,7 @@ def lake_to_read() -> Lake:
     if is_configured():
         return Lake.existing()
     require_catalog()
-    properties = told_properties()
+    properties = configured_properties()
     return Lake(catalog_name(), properties, CatalogFile(catalog_name(), embedded_file(), properties))
 
 

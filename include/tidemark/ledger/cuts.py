@@ -234,13 +234,14 @@ def next_number(lake: Lake, ledger: Ledger) -> int:
 def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
     """Drop the branches of a cut that was never published."""
     for row in tables_of(ledger, cut):
-        if is_built(row):
-            table = lake.find(row.identifier)
-            whole = [*whole_beside(row.identifier)] if table is not None and moving.has_whole(table, cut) else []
-            _, *others = (*moved_together(row.identifier), *beside(row.identifier), *whole)
-            for each in (table, *map(lake.find, others)):
-                if each is not None:
-                    drop_branch(each, candidate_branch(cut))
+        if not is_built(row):
+            continue
+        table = lake.find(row.identifier)
+        whole = [*whole_beside(row.identifier)] if table is not None and moving.has_whole(table, cut) else []
+        _, *others = (*moved_together(row.identifier), *beside(row.identifier), *whole)
+        for each in (table, *map(lake.find, others)):
+            if each is not None:
+                drop_branch(each, candidate_branch(cut))
 
 
 def _require_judged(ledger: Ledger, cut: CutRow, built: Iterable[TableRow], tables: Mapping[Identifier, Table]) -> None:

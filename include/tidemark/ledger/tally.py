@@ -102,7 +102,7 @@ class Span(msgspec.Struct):
 
 
 def is_placed(position: str) -> bool:
-    """Return whether an encoded position is a place in the log: its first part is odd (``events.loaded``)."""
+    """Return whether an encoded position is a place in the log: its first part is odd (``positions.loaded``)."""
     first = position.partition(".")[0][2:]
     return first.isdecimal() and int(first) % 2 == 1
 

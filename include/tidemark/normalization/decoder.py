@@ -15,18 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from tidemark.errors import MalformedMessageError
-from tidemark.events import (
-    ChangeEvent,
-    ControlEvent,
-    Event,
-    Message,
-    Operation,
-    Position,
-    Quarantined,
-    SchemaChange,
-    TableId,
-    encode_position,
-)
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, Quarantined, SchemaChange, TableId
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RowKind
 from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally, either, is_placed
@@ -47,6 +36,7 @@ from tidemark.normalization.logged_statements import logged_statement
 from tidemark.normalization.offsets import OffsetsSeen
 from tidemark.normalization.shapes import Shapes
 from tidemark.normalization.transaction_tracker import Tracker
+from tidemark.positions import Position, encode_position
 from tidemark.values.declared_types import DeclaredEncodings
 
 Recognise = Callable[[Message], "list[Event] | list[Event | ErasedEvent] | Quarantined"]

@@ -15,18 +15,8 @@ from decimal import Decimal
 import msgspec
 
 from tidemark.errors import UnreadableValueError
-from tidemark.events import (
-    ChangeEvent,
-    Column,
-    Event,
-    Message,
-    Position,
-    Quarantined,
-    Shape,
-    TableId,
-    Transaction,
-    encode_position,
-)
+from tidemark.events import ChangeEvent, Column, Event, Message, Quarantined, Shape, TableId, Transaction
+from tidemark.positions import Position, encode_position
 from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
 from tidemark.values.plain import read_value
 from tidemark.values.plain_types import EXACT, Value
@@ -236,10 +226,11 @@ def _keys_of(
 def _value(column: KeyColumn, columns: Mapping[str, Column], *images: Mapping[str, msgspec.Raw]) -> str | None:
     for image in images:
         for name in column.called:
-            if name in image and name in columns:
-                typed = Column(name, column.type, columns[name].encoding)
-                try:
-                    return canonical(read_value(bytes(image[name]), typed, columns[name].type), column.type)
-                except UnreadableValueError:
-                    return None
+            if name not in image or name not in columns:
+                continue
+            typed = Column(name, column.type, columns[name].encoding)
+            try:
+                return canonical(read_value(bytes(image[name]), typed, columns[name].type), column.type)
+            except UnreadableValueError:
+                return None
     return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tidemark.events import SchemaChange, encode_position
+from tidemark.events import SchemaChange
 from tidemark.ledger.tally import LoggedStatement
+from tidemark.positions import encode_position
 
 _CHANGING = re.compile(
     r"(?<![^\W\d])(?:alter|drop|rename|replace|truncate)\b|\b(?:flashback|recover)\s+table\b", re.IGNORECASE

@@ -18,8 +18,9 @@ import msgspec
 
 from tidemark.dumps.listing import moments
 from tidemark.errors import UnknownTimeError
-from tidemark.events import ChangeEvent, Event, Message, Operation, Position, Quarantined, SchemaChange, TableId
+from tidemark.events import ChangeEvent, Event, Message, Operation, Quarantined, SchemaChange, TableId
 from tidemark.normalization.erased_keys import Decode
+from tidemark.positions import Position
 from tidemark.values.declared_types import entry_for
 
 

@@ -103,14 +103,16 @@ def _at(places: Iterable[tuple[str, int]], files: Iterable[str], read_from: Targ
     numbers = pa.array({place for _, place in known}, pa.int64())
     for path in files:
         with pq.ParquetFile(read_from.filesystem.open_input_file(path)) as file:
-            for group in range(file.num_row_groups):
-                origins = file.read_row_group(group, columns=["file", "place"])
-                hits = pc.is_in(origins["place"], numbers).combine_chunks()
-                if not pc.any(hits).as_py():
-                    continue
-                likely = file.read_row_group(group, columns=["file", "place", *_BYTES]).filter(hits)
-                for rows in likely.to_batches():
-                    yield rows.filter(pa.array([place in known for place in _places(rows)], pa.bool_()))
+            for rows in _numbered(file, numbers):
+                yield rows.filter(pa.array([place in known for place in _places(rows)], pa.bool_()))
+
+
+def _numbered(file: pq.ParquetFile, numbers: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a file whose place is one of these, whichever dump file they are of."""
+    for group in range(file.num_row_groups):
+        hits = pc.is_in(file.read_row_group(group, columns=["place"])["place"], numbers).combine_chunks()
+        if pc.any(hits).as_py():
+            yield from file.read_row_group(group, columns=["file", "place", *_BYTES]).filter(hits).to_batches()
 
 
 def _places(rows: pa.RecordBatch) -> Iterator[tuple[str, int]]:

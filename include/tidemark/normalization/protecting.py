@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from tidemark.ddl.history import by_statements
-from tidemark.events import ChangeEvent, Quarantined, SchemaChange, Shape, encode_position
+from tidemark.events import ChangeEvent, Quarantined, SchemaChange, Shape
 from tidemark.lake.data_files import remove
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -18,6 +18,7 @@ from tidemark.normalization.decoding import decoded_files
 from tidemark.normalization.masked_events import Masked, Masking
 from tidemark.normalization.protection import Protection
 from tidemark.normalization.tasks import Done, Outputs
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 from tidemark.values.masking import Masks, labelled
 from tidemark.values.sealing import known_keys

@@ -198,13 +198,13 @@ def _compared(then: Mapping[str, Any], now: Mapping[str, Any], entry: str | None
         before, after = then.get(part), now.get(part)
         if before == after:
             continue
-        if part in _NAMED:
-            one, other = before or {}, after or {}
-            for name in sorted(one.keys() | other.keys()):
-                if one.get(name) != other.get(name):
-                    yield Change(part=part, entry=entry, name=name, before=one.get(name), after=other.get(name))
-        else:
+        if part not in _NAMED:
             yield Change(part=part, entry=entry, before=before, after=after)
+            continue
+        one, other = before or {}, after or {}
+        for name in sorted(one.keys() | other.keys()):
+            if one.get(name) != other.get(name):
+                yield Change(part=part, entry=entry, name=name, before=one.get(name), after=other.get(name))
 
 
 def _shown(value: object) -> str:

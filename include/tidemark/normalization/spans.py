@@ -73,7 +73,7 @@ def of_loaded(events: Iterable[ChangeEvent]) -> Span:
     """Return the span of the loaded rows among events that neither a place in the log nor a known load ranks."""
     span = Span()
     for event in events:
-        # The first part of a position is even where the row has no place in the log (`events.loaded`).
+        # The first part of a position is even where the row has no place in the log (`positions.loaded`).
         is_row = event.operation in {Operation.SNAPSHOT, Operation.INSERT}
         if is_row and event.load is None and int(event.position[0]) % 2 == 0:
             at = event.captured_at if event.committed_at is None else event.committed_at

@@ -255,14 +255,18 @@ def look(task: bytes, *, log: Target, begin: Callable[[], Tracker]) -> bytes:
     """Return what files of the change log (``list[LogPart]``) show of transactions to a new tracker, as ``Done``."""
     tracker = begin()
     for part in msgspec.json.decode(task, type=list[LogPart]):
+        columns = READ_OF_CONTROLS if part.table is None else READ
         with pq.ParquetFile(log.filesystem.open_input_file(part.path)) as file:
-            columns = READ_OF_CONTROLS if part.table is None else READ
             for rows in file.iter_batches(MESSAGES, columns=list(columns)):
-                if part.table is None:
-                    tracker.controls(part.batch, rows)
-                else:
-                    tracker.changes(part.batch, part.table, rows, erased=part.erased)
+                _track(part, rows, tracker)
     return msgspec.json.encode(Done(transactions=tracker.close()))
+
+
+def _track(part: LogPart, rows: pa.RecordBatch, tracker: Tracker) -> None:
+    if part.table is None:
+        tracker.controls(part.batch, rows)
+    else:
+        tracker.changes(part.batch, part.table, rows, erased=part.erased)
 
 
 def _put_aside(

@@ -21,15 +21,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.events import OLD_HALF, Operation
+from tidemark.events import Operation
 from tidemark.ledger import completeness
 from tidemark.ledger.completeness import Landed, Times
 from tidemark.ledger.tally import Seen, larger_counts, merge_ranges, merged
+from tidemark.positions import OLD_HALF
 
 BEGINS: Final = frozenset({"transaction_begin"})
-
 ENDS: Final = frozenset({"transaction_end", "xa_commit"})
-
 UNDOES: Final = frozenset({"transaction_rollback", "transaction_abort", "xa_rollback"})
 
 MARKERS: Final = frozenset({"transaction_begin", "transaction_end", "transaction_rollback", "transaction_abort"})

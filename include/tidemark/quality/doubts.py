@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from tidemark import formats
-from tidemark.events import DELIVERY
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
+from tidemark.positions import DELIVERY
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads

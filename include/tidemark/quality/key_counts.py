@@ -49,7 +49,7 @@ def counted(candidate: Candidate) -> KeyCounts:
     """Return the counts of a candidate."""
     if is_read_here(candidate):
         return _read_here(candidate)
-    rows, expected = _rows_told(candidate), candidate.row.rows_after or 0
+    rows, expected = _rows_by_metadata(candidate), candidate.row.rows_after or 0
     rows = rows if rows == expected else candidate.frame.count()
     if not candidate.key:
         return KeyCounts(rows)
@@ -135,7 +135,7 @@ def _read_here(candidate: Candidate) -> KeyCounts:
     return KeyCounts(keys.num_rows, keys.num_rows - whole.num_rows, pc.sum(twice).as_py() or 0)
 
 
-def _rows_told(candidate: Candidate) -> int:
+def _rows_by_metadata(candidate: Candidate) -> int:
     """Return how many rows there are, if each delete file deletes rows of these files that no other one deletes."""
     deletes = {file.file_path: file.record_count for task in candidate.tasks for file in task.delete_files}
     return sum(task.file.record_count for task in candidate.tasks) - sum(deletes.values())

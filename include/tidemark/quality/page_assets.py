@@ -78,13 +78,12 @@ def lay_out(site: Path) -> None:
     for path in paths:
         with zipfile.ZipFile(path) as content:
             inside = set(content.namelist())
-            for name, place in _FILES.items():
-                if _WEBJARS + place in inside:
-                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                    fresh = folder / f"{name}.new"
-                    fresh.write_bytes(content.read(_WEBJARS + place))
-                    fresh.replace(folder / name)
-                    found.add(name)
+            for name, place in ((name, place) for name, place in _FILES.items() if _WEBJARS + place in inside):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                fresh = folder / f"{name}.new"
+                fresh.write_bytes(content.read(_WEBJARS + place))
+                fresh.replace(folder / name)
+                found.add(name)
     if missing := sorted(_FILES.keys() - found):
         log.warning("page_assets_missing", files=missing, next=jars.FETCH)
 

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tidemark.events import DELIVERY, NEW_HALF, identity
+from tidemark.positions import DELIVERY, NEW_HALF, identity
 from tidemark.values.plain_types import Value
 
 Key = Mapping[str, Value]

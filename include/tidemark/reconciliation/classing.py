@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from pyiceberg.expressions import And
 from pyiceberg.table import Table
 
-from tidemark.events import Operation, changed, encode_position
+from tidemark.events import Operation
 from tidemark.lake import names as table_names
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
@@ -29,6 +29,7 @@ from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
+from tidemark.positions import changed, encode_position
 from tidemark.queries import row_events
 from tidemark.queries.row_life_scan import FIELDS, LogRow
 from tidemark.queries.row_life_steps import Reader

@@ -151,11 +151,10 @@ def _docstrings(model: type[BaseModel]) -> Mapping[str, str]:
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
         statements = body.body if isinstance(body, ast.ClassDef) else []
-        for field, text in itertools.pairwise(statements):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                value = text.value
-                if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    found[field.target.id] = " ".join(value.value.replace("``", "`").split())
+        for pair in itertools.pairwise(statements):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.replace("``", "`").split())
     return found
 
 

@@ -39,6 +39,7 @@ def without_banner() -> Iterator[None]:
 def _pass_on(reader: int, target: int) -> None:
     with open(reader, "rb") as lines, open(target, "wb", buffering=0) as out:
         for line in lines:
-            if not line.startswith(_BANNER):
-                with suppress(OSError):
-                    out.write(line)
+            if line.startswith(_BANNER):
+                continue
+            with suppress(OSError):
+                out.write(line)

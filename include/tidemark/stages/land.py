@@ -206,18 +206,17 @@ def _write(contents: _Contents, work: Callable[[bytes], bytes], batch: int, *, b
         files=[file for task in done for file in task.files],
         unended=[landed.path for landed in outcomes.values() if landed.unended],
     )
-    for checksum, same in contents.items():
-        for each in same:
-            landed = outcomes.get(each.file.path)
-            if landed is None:
-                equal = written.accepted[-1]
-                log.info("already_landed", file=each.file.path, landed_as=equal.path)
-                if each.whole:
-                    written.left_out[each.file.path] = equal
-            elif landed.problem:
-                written.refused[each.file.path] = landed.problem
-            else:
-                written.accepted.append(_entry(each, checksum, landed, batch))
+    for checksum, each in ((checksum, each) for checksum, same in contents.items() for each in same):
+        landed = outcomes.get(each.file.path)
+        if landed is None:
+            equal = written.accepted[-1]
+            log.info("already_landed", file=each.file.path, landed_as=equal.path)
+            if each.whole:
+                written.left_out[each.file.path] = equal
+        elif landed.problem:
+            written.refused[each.file.path] = landed.problem
+        else:
+            written.accepted.append(_entry(each, checksum, landed, batch))
     return written
 
 

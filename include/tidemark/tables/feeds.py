@@ -17,7 +17,7 @@ from tidemark.lake.branches import brought_schema, head, properties_at
 from tidemark.lake.properties import KEY_PROPERTY, RULES_PROPERTY
 from tidemark.sources.layout import Layout
 from tidemark.tables.column_rules import labels
-from tidemark.tables.schemas import OWN_PREFIX, POSITION, key_of
+from tidemark.tables.schemas import OWN_PREFIX, POSITION, key_of, place_columns
 
 CHANGE_TYPE = "_change_type"
 """What became of the row, in the words of Delta's change data feed."""
@@ -151,19 +151,11 @@ def feed_schema(columns: Sequence[FeedColumn]) -> Schema:
 def evolve(feed: Table, columns: Sequence[FeedColumn], cut: int) -> Table:
     """Give a feed the columns of a cut, and plan which get another name, or go, when it is published."""
     existing = {field.name: field.field_type for field in feed.schema().fields}
-    if any(existing.get(column.stored) != column.type for column in columns):
+    fits = {column.stored for column in columns if existing.get(column.stored) == column.type}
+    if len(fits) < len(columns):
+        wanted = [NestedField(number, column.stored, column.type) for number, column in enumerate(columns, start=1)]
         with feed.update_schema() as update:
-            before: str | None = None
-            for column in columns:
-                if column.stored not in existing:
-                    update.add_column((column.stored,), column.type)
-                    if before is None:
-                        update.move_first((column.stored,))
-                    else:
-                        update.move_after((column.stored,), (before,))
-                elif existing[column.stored] != column.type:
-                    update.update_column((column.stored,), field_type=column.type)
-                before = column.stored
+            place_columns(update, wanted, existing, fits)
     today: dict[str, str | None] = {column.stored: column.name for column in columns if column.stored != column.name}
     today |= dict.fromkeys(existing.keys() - OWN_NAMES - {column.stored for column in columns})
     return pending_schema.plan_pending(feed, cut, today, {})

@@ -155,7 +155,7 @@ class Plan:
     pairs_updates: bool = False
     """Whether the two images of an update may come in two messages. Only set for bags."""
     has_deliveries: bool = False
-    """Whether the copies of an event may have different positions (``events.placed``)."""
+    """Whether the copies of an event may have different positions (``positions.placed``)."""
     compares: bool = False
     """Whether events are compared with the rows that they need (``folding.contradictions``)."""
     compares_images: bool = False
@@ -209,7 +209,7 @@ class Plan:
         return [(column, default) for column, default in outside if default and self.found.after < default.batch]
 
     @property
-    def told_key(self) -> tuple[str, ...]:
+    def readers_key(self) -> tuple[str, ...]:
         """The key that readers know: without the column that tells shards apart."""
         return self.key[:-1] if self.found.shards else self.key
 

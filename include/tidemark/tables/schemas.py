@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
 from tidemark.lake.branches import cut_tags, rows_in
@@ -105,8 +106,8 @@ def evolve(table: Table, plan: Plan) -> Table:
     Nothing happens if it can hold them already. A column that was never published is made again if it cannot be
     widened to the plan's type.
     """
-    existing = dict(columns_of(table))
-    if all(existing.get(plan.stored(column.name)) == column.type for column in plan.columns):
+    existing, stored = dict(columns_of(table)), [plan.stored(column.name) for column in plan.columns]
+    if all(existing.get(name) == column.type for name, column in zip(stored, plan.columns, strict=True)):
         return table
     if in_the_way := _in_the_way(table, plan, existing):
         # A commit of its own, because PyIceberg moves a new column by its name, which is also the old column's name.
@@ -114,20 +115,38 @@ def evolve(table: Table, plan: Plan) -> Table:
             for name in in_the_way:
                 update.delete_column((name,))
         existing = dict(columns_of(table))
+    wanted = [
+        NestedField(number, name, iceberg_type(column.type), doc=_doc(plan, column.name))
+        for number, (name, column) in enumerate(zip(stored, plan.columns, strict=True), start=1)
+    ]
+    fits = {name for name, column in zip(stored, plan.columns, strict=True) if existing.get(name) == column.type}
     with table.update_schema() as update:
-        before: str | None = None
-        for column in plan.columns:
-            name = plan.stored(column.name)
-            if name not in existing:
-                update.add_column((name,), iceberg_type(column.type), doc=_doc(plan, column.name))
-                if before is None:
-                    update.move_first((name,))
-                else:
-                    update.move_after((name,), (before,))
-            elif existing[name] != column.type:
-                update.update_column((name,), field_type=iceberg_type(column.type))
-            before = name
+        place_columns(update, wanted, existing, fits)
     return table
+
+
+def place_columns(
+    update: UpdateSchema, wanted: Iterable[NestedField], existing: Container[str], fits: Container[str]
+) -> None:
+    """Add the columns that a table lacks, each behind the one before it, and give the others their types.
+
+    Args:
+        update: an open change of the table's schema.
+        wanted: the columns in their order; their numbers do not count.
+        existing: names of the columns that the table has.
+        fits: names of those that have the type that is wanted.
+    """
+    before: str | None = None
+    for field in wanted:
+        if field.name not in existing:
+            update.add_column((field.name,), field.field_type, doc=field.doc)
+            if before is None:
+                update.move_first((field.name,))
+            else:
+                update.move_after((field.name,), (before,))
+        elif field.name not in fits:
+            update.update_column((field.name,), field_type=field.field_type)
+        before = field.name
 
 
 def widen_keys(state: Table, plan: Plan) -> Table:

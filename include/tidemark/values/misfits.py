@@ -62,10 +62,11 @@ def misfit(
         members = _members.decode(image) if image is not None else {}
         for column in columns:
             raw = members.get(column.name)
-            kind = types.get(column.name, column.type)
+            if raw is None:
+                continue
+            typed = Column(column.name, types.get(column.name, column.type), column.encoding)
             try:
-                if raw is not None:
-                    read_value(bytes(raw), Column(column.name, kind, column.encoding), column.type)
+                read_value(bytes(raw), typed, column.type)
             except UnreadableValueError as error:
                 return str(error)
     return None

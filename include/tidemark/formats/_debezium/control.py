@@ -13,13 +13,14 @@ from collections.abc import KeysView, Mapping, Sequence
 import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownOperationError
-from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId, changed
+from tidemark.events import ControlEvent, Event, Message, SchemaChange, TableId
 from tidemark.formats._debezium import log_places
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.source import Source, TransactionBlock
 from tidemark.formats._json import read
 from tidemark.formats._statements import row_change, statement_only
+from tidemark.positions import changed
 
 DIALECTS = {"mysql": "mysql", "mariadb": "mysql", "postgresql": "postgres", "oracle": "oracle", "sqlserver": "tsql"}
 """By connector: the sqlglot dialect of its DDL."""

@@ -12,7 +12,7 @@ positions of one connector have the same parts:
     any other       ts_ms, then the place in the dump
 
 The rank puts the delete of a key change before its create. It stands behind the delivery where changes of one row may
-share all that is before it. The delivery (``events.placed``) is the event's number in
+share all that is before it. The delivery (``positions.placed``) is the event's number in
 its transaction, 0 if the message has none, and the place in the dump. What stands before and behind it is the same in
 an event that is sent again.
 
@@ -31,20 +31,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tidemark.events import (
-    Message,
-    Operation,
-    Position,
-    TableId,
-    Transaction,
-    changed,
-    encode_position,
-    loaded,
-    placed,
-)
+from tidemark.events import Message, Operation, TableId, Transaction
 from tidemark.formats._debezium import log_places
 from tidemark.formats._debezium.log_places import LIMIT, Number
 from tidemark.formats._mysql import log_number
+from tidemark.positions import Position, changed, encode_position, loaded, placed
 
 
 class Source(msgspec.Struct, gc=False):

@@ -14,10 +14,11 @@ from typing import Literal
 import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingMetadataError, UnknownOperationError
-from tidemark.events import ChangeEvent, Message, Operation, Position, SchemaChange, Transaction, changed, loaded
+from tidemark.events import ChangeEvent, Message, Operation, SchemaChange, Transaction
 from tidemark.formats._json import NULL, members
 from tidemark.formats._replicate.structure import Structure
 from tidemark.formats._replicate.wire import Headers, Lineage, Options, Row
+from tidemark.positions import Position, changed, loaded
 from tidemark.values import iso8601
 
 OPERATIONS = {
