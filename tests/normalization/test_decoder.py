@@ -16,6 +16,7 @@ from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import RAW
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message
+from tidemark.normalization.erased_keys import EVER, EVERYWHERE, ErasedKeys, Erasure, KeyColumn, Noting, digest_of
 from tidemark.positions import encode_position
 
 LANDED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,13 +25,13 @@ LANDED = datetime(2026, 1, 1, tzinfo=UTC)
 class Collected:
     """What a decoder handed on."""
 
-    def __init__(self, *messages: dict[str, Any]) -> None:
-        """Decode messages of Canal, given as rows of ``raw``."""
+    def __init__(self, *messages: dict[str, Any], erased: ErasedKeys | None = None) -> None:
+        """Decode messages of Canal, given as rows of ``raw``; with ``erased``, strip the events of these keys."""
         module = resolve("canal_json")
         self.log: list[dict[str, Any]] = []
         self.quarantine: list[dict[str, Any]] = []
         decode = partial(decode_message, module, options=module.Options())
-        decoder = Decoder(7, decode, self._write, self._set_aside)
+        decoder = Decoder(7, Noting(erased, decode) if erased else decode, self._write, self._set_aside)
         rows = [{"batch": 7, "file": "f", "place": n, "landed_at": LANDED, **m} for n, m in enumerate(messages, 1)]
         decoder.add(pa.RecordBatch.from_pylist(rows, schema=RAW))
         self.tally = decoder.close()
@@ -111,3 +112,14 @@ def test_a_negative_offset_sets_aside_its_message_only() -> None:
     found = Collected({**canal("a", 1), "offset": 5}, {**canal("a", 2), "offset": -5})
     assert [row["place"] for row in found.quarantine] == [2]
     assert [row["position"] for row in found.log] == [encode_position((1, 1, 0, 5, 0))]
+
+
+def test_a_negative_offset_of_an_erased_row_sets_aside_its_message_only() -> None:
+    """It is of no place, so nothing of it enters the change log; the other messages go on."""
+    digest = digest_of(b"secret", "shop.a", [("id", "2")])
+    columns = (KeyColumn(name="id", type="int", called=("id",)),)
+    erasure = Erasure(object="shop.a", columns=columns, digest=digest, before=EVER, horizon=EVERYWHERE)
+    keys = ErasedKeys(secret=b"secret", erasures=(erasure,))
+    found = Collected({**canal("a", 1), "offset": 5}, {**canal("a", 2), "offset": -1}, erased=keys)
+    assert [row["place"] for row in found.quarantine] == [2]
+    assert [row["after"] for row in found.log] == ['{"id":1}']

@@ -74,10 +74,13 @@ def test_an_event_is_recognised_by_its_key_before_or_after(event: ChangeEvent, *
         (None, (1, 50), True),
         (None, (1, 51), False),
         (None, (0, 99), True),
+        (BEFORE, (1, 0, -1), True),
+        (BEFORE + 1, (1, 0, -1), False),
+        (None, (1, 0, -1), True),
     ],
 )
 def test_a_later_event_is_of_a_new_row(committed_at: int | None, position: Any, *, erased: bool) -> None:
-    """The commit time decides; without one, the position does."""
+    """The commit time decides; without one, the position does, unless it is none, as one with the offset -1."""
     event = _event("INSERT", after={"id": 7}, committed_at=committed_at, position=position)
     assert _recogniser().is_erased(event) is erased
 

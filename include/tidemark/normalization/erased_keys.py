@@ -16,6 +16,7 @@ import msgspec
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Event, Message, Quarantined, Shape, TableId, Transaction
+from tidemark.normalization.shapes import bounded
 from tidemark.positions import Position, encode_position
 from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
 from tidemark.values.plain import read_value
@@ -74,8 +75,13 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
     ends: str | None = None
     """The positions from which on, and before which, the row had this key, and its events came under this name."""
 
-    def covers(self, committed_at: int | None, position: str) -> bool:
-        """Return whether an event of the key is of the erased row, not of one that came later, or has the key now."""
+    def covers(self, committed_at: int | None, position: str | None) -> bool:
+        """Return whether an event of the key is of the erased row, not of one that came later, or has the key now.
+
+        An event whose position has no text (None) enters no table, so no row can have come from it later.
+        """
+        if position is None:
+            return committed_at is None or committed_at <= self.before
         if position < self.begins or (self.ends is not None and position >= self.ends):
             return False
         return position <= self.horizon if committed_at is None else committed_at <= self.before
@@ -146,7 +152,7 @@ class Recogniser:
                 if values is None:
                     continue
                 found = digests.get(digest_of(self._keys.secret, str(event.table), values), ())
-                if any(each.covers(event.committed_at, encode_position(event.position)) for each in found):
+                if any(each.covers(event.committed_at, _position(event)) for each in found):
                     return True
         return False
 
@@ -167,7 +173,7 @@ class Recogniser:
         if known is None or known[0] is not shape:
             written = entry_for(self._keys.declared, str(table))
             full = as_declared(shape, written) if written else shape
-            known = self._shapes[id(shape)] = (shape, {column.name: column for column in full.columns})
+            known = bounded(self._shapes)[id(shape)] = (shape, {column.name: column for column in full.columns})
         return known[1]
 
 
@@ -192,6 +198,14 @@ class Noting:
         times = (events[number].committed_at for number in numbers)
         self.newest = max((at for at in (self.newest, *times) if at is not None), default=None)
         return found
+
+
+def _position(event: ChangeEvent) -> str | None:
+    """Return the encoded position; None where it has a number below zero, as a Kafka record with offset -1 has."""
+    try:
+        return encode_position(event.position)
+    except ValueError:
+        return None
 
 
 def _image(image: bytes | None) -> dict[str, msgspec.Raw]:

@@ -20,6 +20,7 @@ from tidemark.ddl.names import connected
 from tidemark.errors import MalformedMessageError, UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Quarantined, SchemaChange, Shape, TableId
 from tidemark.normalization.erased_keys import ErasedEvent
+from tidemark.normalization.shapes import bounded
 from tidemark.text import matches
 from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
 from tidemark.values.masking import Mask, masked
@@ -210,7 +211,7 @@ class _Masker:
             full = as_declared(shape, written) if written else shape
             found = {column.name: self._reading(table, column) for column in full.columns}
             readings = {name: reading for name, reading in found.items() if reading is not None}
-            known = self._known[table, id(shape)] = _Known(shape, readings, frozenset(found))
+            known = bounded(self._known)[table, id(shape)] = _Known(shape, readings, frozenset(found))
         return known
 
     def _reading(self, table: TableId, column: Column) -> _Reading | None:
@@ -232,7 +233,7 @@ class _Masker:
         if known is None or known[0] is not shape:
             readings = self._of_shape(table, shape).readings
             columns = [_described(column, readings.get(column.name), faults) for column in shape.columns]
-            known = self._shapes[table, id(shape), faults] = (shape, Shape(tuple(columns)))
+            known = bounded(self._shapes)[table, id(shape), faults] = (shape, Shape(tuple(columns)))
         return known[1]
 
 

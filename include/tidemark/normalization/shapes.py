@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
 from tidemark.events import ChangeEvent, Shape, TableId
 from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
+
+MOST_SHAPES: Final = 4096
+"""Shape objects that are known at one time. A decoder whose own cache is too small makes a new one for each message."""
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def bounded(known: dict[_K, _V]) -> dict[_K, _V]:
+    """Return what is known by shape object. It is forgotten first if it is of ``MOST_SHAPES``: it holds the objects."""
+    if len(known) >= MOST_SHAPES:
+        known.clear()
+    return known
 
 
 class Shapes:
@@ -38,7 +52,7 @@ class Shapes:
         if known is None or known[0] is not shape:  # Python may use an id again when its object is gone
             written = entry_for(self._declared, str(table))
             full = as_declared(shape, written) if written else shape
-            known = self._ids[table, id(shape)] = (shape, full.id)
+            known = bounded(self._ids)[table, id(shape)] = (shape, full.id)
             if (table, full.id) not in self._columns:
                 self._columns[table, full.id] = msgspec.json.encode(full.columns).decode()
         return known[1]
