@@ -423,7 +423,7 @@ READ: list[tuple[str, str, list[Change]]] = [
         "ALTER TABLE t ADD a datetime DEFAULT CURRENT_TIMESTAMP",
         [_not_known("a", "timestamp", "CURRENT_TIMESTAMP")],
     ),
-    ("mysql", "ALTER TABLE t ADD a int DEFAULT (1+2)", [_not_known("a", "int", "( 1 + 2 )")]),
+    ("mysql", "ALTER TABLE t ADD a int DEFAULT (1+2)", [_not_known("a", "int", "( ... + ... )")]),
     (
         "mysql",
         "ALTER TABLE t ADD a int NOT NULL AUTO_INCREMENT",

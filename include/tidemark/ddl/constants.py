@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidemark.ddl.words import UnreadableError, Words
+from tidemark.ddl.words import UnreadableError, Words, shown
 
 Constant = Decimal | str | bytes | bool | None
 """A number, a text, bits and bytes, true or false, or NULL."""
@@ -49,8 +49,8 @@ class ConstantReader(Words):
                 self.at += 1
 
     def _is_unknown(self, begins: int) -> NoReturn:
-        shown = " ".join(token.text for token in self.tokens[begins : begins + 6])
-        raise UnknownValueError(f"the value of {shown[:60]!r} is not known here")
+        found = " ".join(shown(token) for token in self.tokens[begins : begins + 6])
+        raise UnknownValueError(f"the value of {found[:60]!r} is not known here")
 
     def _signed(self, depth: int) -> Constant:
         """Read a constant with signs, brackets and casts around it."""

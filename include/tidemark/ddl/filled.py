@@ -37,7 +37,7 @@ def filled(value: Constant, declared: Declaration) -> Fill:
         return fill(value, declared)
     except (ValueError, ArithmeticError) as error:
         raise UnknownValueError(
-            f"{_shown(value)} is not followed into {declared.word or 'its type'}: {error}"
+            f"{_kind_of(value)} is not followed into {declared.word or 'its type'}: {error}"
         ) from error
 
 
@@ -62,8 +62,17 @@ def implicit(declared: Declaration) -> Fill:
     raise UnknownValueError(f"what MySQL fills a {declared.word.upper() or 'column'} with is not known here")
 
 
-def _shown(value: Constant) -> str:
-    return repr(value)[:60] if isinstance(value, str | bytes) else str(value)[:60]
+def _kind_of(value: Constant) -> str:
+    """Return what a constant is. The constant itself is a value of rows, which no report shows."""
+    match value:
+        case str():
+            return "a text"
+        case bytes():
+            return "a literal of bytes"
+        case bool():
+            return "true or false"
+        case _:
+            return "a number"
 
 
 _Writer = Callable[[Constant, Declaration], Fill]

@@ -68,7 +68,7 @@ class Words:
         if token.token_type is TokenType.IDENTIFIER:
             return token.text
         if not _PLAIN_NAME.fullmatch(token.text) or token.token_type is TokenType.STRING:
-            raise UnreadableError(f"{token.text[:40]!r} where a name is expected")
+            raise UnreadableError(f"{shown(token)[:40]!r} where a name is expected")
         return _folded(token.text, self.dialect)
 
     def exists(self) -> bool:
@@ -163,3 +163,10 @@ def words_of(statement: str, dialect: str) -> list[Token]:
     if len(tokens) > 1 and tokens[0].text.upper() == "RENAME" and tokens[1].token_type is TokenType.STRING:
         return [tokens[0], *Dialect.get_or_raise(dialect).tokenize(tokens[1].text), *tokens[2:]]
     return tokens
+
+
+def shown(token: Token) -> str:
+    """Return a part of a statement as reports may show it: nothing of a text or a number, which may be a value."""
+    if token.token_type.name.endswith("STRING"):
+        return "'...'"
+    return "..." if token.token_type is TokenType.NUMBER else token.text

@@ -52,11 +52,10 @@ def _check(found: Found, column: TableColumn, fill: Fill) -> None:
     if _holds(column, fill):
         return
     others = [kind for kind in ("string", "binary") if _holds(TableColumn(column.name, kind), fill)]
-    value = fill.octets if fill.text is None else fill.text
     raise IncompatibleSchemaError(
-        f"{found.object}: column {column.name!r} was added with the value {str(value)[:80]!r} for the rows that were "
-        f"there, which no {column.type} holds; give it another type in the source file (`columns: {{{column.name}: "
-        f"...}}`): {', '.join(others)}"
+        f"{found.object}: column {column.name!r} was added with a value for the rows that were there, which no "
+        f"{column.type} holds; give it another type in the source file (`columns: {{{column.name}: ...}}`): "
+        f"{', '.join(others)}"
     )
 
 
