@@ -150,12 +150,13 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
 
 def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing: bool) -> dict[str, Hashed]:
     parts = []
-    for file in files:
+    for file in (each for each in files if each.problem is None):
         before = landed.get(file.path)
         to_hash = ToHash(path=file.path, landed=before.size if before else 0, size=file.size if growing else None)
         parts.append((to_hash, file.size))
     done = spread.run(parts, tasks.hash_dumps, Hashes)
-    return {each.path: each for task in done for each in task.hashed}
+    unnamed = {file.path: Hashed(path=file.path, problem=file.problem) for file in files if file.problem}
+    return unnamed | {each.path: each for task in done for each in task.hashed}
 
 
 def _contents(
