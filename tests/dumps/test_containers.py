@@ -717,6 +717,45 @@ def test_name_that_promises_another_content_is_refused(tmp_path: Path) -> None:
     assert values(write(tmp_path, "d.bz2", gzip.compress(LINE))) == [LINE]
 
 
+RECORD_TYPES = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.int64(),
+    "key": pa.string(),
+    "value": pa.string(),
+}
+
+
+@pytest.mark.parametrize("where", ["here", "store"])
+@pytest.mark.parametrize("columns", [("_sequence_id_", "c"), tuple(RECORD_TYPES)], ids=["rows", "records"])
+def test_parquet_that_changes_after_it_was_hashed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, columns: tuple[str, ...]
+) -> None:
+    """It is read twice, once for its checksum; other bytes of the same number and time may stand there the second."""
+    path = tmp_path / "a.parquet"
+    types = [RECORD_TYPES.get(name, pa.string()) for name in columns]
+    one, other = (pa.table([pa.array([1 + n] * 5).cast(t) for t in types], [*columns]) for n in (0, 1))
+    pq.write_table(other, path)
+    written = path.read_bytes()
+    pq.write_table(one, path)
+    if where == "store":
+        store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
+        monkeypatch.setattr(stored_file, "locate", lambda _: (store, "a.parquet"))
+    status = path.stat()
+
+    def exchange(_: pa.RecordBatch) -> None:
+        path.write_bytes(written)
+        if where == "here":
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert containers.inspect(str(path)).messages == 5
+    assert len(written) == status.st_size
+    time.sleep(0.02)  # a file system counts times of change by the clock's ticks
+    with pytest.raises(LandingError, match=r"a\.parquet: changed while it was read; land it when its writer is done"):
+        containers.inspect(str(path), exchange)
+
+
 def test_damaged_parquet_is_refused(tmp_path: Path) -> None:
     """Parquet without its footer, or with a page that does not unpack, is refused."""
     table = pa.table({"topic": ["t"] * 500, "partition": [0] * 500, "offset": range(500), "value": ["{}"] * 500})
