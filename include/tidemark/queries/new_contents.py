@@ -17,6 +17,8 @@ from tidemark.errors import LandingError
 from tidemark.ledger.landing_rows import KnownFileRow
 from tidemark.ledger.rows import FileRow
 from tidemark.queries.pending_files import Pending
+from tidemark.sources.choices import Files
+from tidemark.sources.model import Source
 from tidemark.spark import spread
 
 FILES_LIMIT: Final = 10_000
@@ -65,16 +67,13 @@ class NewContents:
     """Files whose last line waits for its end."""
 
 
-def new_contents(
-    landing: str, files: Pending, remember: Callable[[Sequence[KnownFileRow]], None], *, growing: bool
-) -> NewContents:
+def new_contents(source: Source, files: Pending, remember: Callable[[Sequence[KnownFileRow]], None]) -> NewContents:
     """Return what the files of a run hold that is not in ``raw`` yet.
 
     Args:
-        landing: the pattern of the files.
+        source: the source.
         files: the files of the run.
         remember: takes files whose bytes have landed before, from time to time.
-        growing: whether files may be written to while they are read.
 
     Raises:
         LandingError: there are more new contents than one run may land.
@@ -83,21 +82,26 @@ def new_contents(
     by_checksum = {row.checksum: row for row in files.rows}
     for start in range(0, len(files.fresh), FILES_LIMIT):
         some = files.fresh[start : start + FILES_LIMIT]
-        hashed = _hashed(some, files.landed, growing=growing)
+        hashed = _hashed(source, some, files.landed)
         known = [row for file in some if (row := _add(found, file, hashed[file.path], files.landed, by_checksum))]
         if known:
             remember(known)
-        _require_few(landing, found, files.landed)
+        _require_few(source.landing, found, files.landed)
     for same in found.contents.values():
         same.sort(key=lambda each: each.landed is None)
     return found
 
 
-def _hashed(files: Sequence[DumpFile], landed: Mapping[str, FileRow], *, growing: bool) -> dict[str, Hashed]:
+def _hashed(source: Source, files: Sequence[DumpFile], landed: Mapping[str, FileRow]) -> dict[str, Hashed]:
     parts = []
     for file in (each for each in files if each.problem is None):
         before = landed.get(file.path)
-        to_hash = ToHash(path=file.path, landed=before.size if before else 0, size=file.size if growing else None)
+        to_hash = ToHash(
+            path=file.path,
+            landed=before.size if before else 0,
+            size=file.size if source.files is Files.APPEND else None,
+            limit=source.message_limit,
+        )
         parts.append((to_hash, file.size))
     done = spread.run(parts, tasks.hash_dumps, Hashes)
     unnamed = {file.path: Hashed(path=file.path, problem=file.problem) for file in files if file.problem}

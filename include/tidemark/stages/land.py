@@ -85,7 +85,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     ledger.forget_attempts(batch)
     files = pending(source, ledger, batch, start, end)
     growing = source.files is Files.APPEND
-    found = new_contents(source.landing, files, partial(_remember_known, ledger), growing=growing)
+    found = new_contents(source, files, partial(_remember_known, ledger))
     work = partial(
         tasks.land,
         batch=batch + 1,
