@@ -6,9 +6,11 @@ import base64
 import bz2
 import gzip
 import hashlib
+import io
 import json
 import os
 import resource
+import tarfile
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -324,6 +326,16 @@ def test_broken_message_does_not_change_the_container(
     assert containers.inspect(path).container == container
 
 
+def tar(kind: int) -> bytes:
+    """Return an archive with one dump file."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=kind) as members:
+        member = tarfile.TarInfo("a.json")
+        member.size = len(LINE)
+        members.addfile(member, io.BytesIO(LINE))
+    return archive.getvalue()
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -342,6 +354,10 @@ def test_broken_message_does_not_change_the_container(
         (b'{\n"a":1}\n}\n', "byte 9 of the expanded text: neither an object nor an array"),
         (b'{\n"a":1}\n{\n"b": "c\n"}', "a line ends in a string"),
         (b"PK\x03\x04", "a zip archive"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (tar(tarfile.USTAR_FORMAT), "a tar archive, which is not read; unpack"),
+        (tar(tarfile.GNU_FORMAT), "a tar archive, which is not read; unpack"),
+        (gzip.compress(tar(tarfile.PAX_FORMAT), mtime=0), "a tar archive, which is not read; unpack"),
         (b"Obj\x01\x04", "cut: the Avro file ends"),
         ("[]".encode("utf-16"), "UTF-16"),
         (gzip.compress(gzip.compress(LINE, mtime=0), mtime=0), "compressed twice"),
@@ -353,6 +369,12 @@ def test_cut_or_foreign_text_is_refused_whole(tmp_path: Path, text: bytes, reaso
     with pytest.raises(LandingError, match=reason) as caught:
         containers.inspect(path)
     assert path in str(caught.value)
+
+
+def test_a_text_with_the_letters_of_an_archive_is_none(tmp_path: Path) -> None:
+    """A text has no byte of zero behind them, wherever they stand."""
+    line = b'{"a":"' + b"c" * 251 + b'ustar  "}'
+    assert values(write(tmp_path, "a.json", line + b"\n")) == [line]
 
 
 HEADER = "_sequence_id_,id,name\n"
@@ -715,6 +737,45 @@ def test_name_that_promises_another_content_is_refused(tmp_path: Path) -> None:
         with pytest.raises(LandingError, match="does not begin as"):
             containers.inspect(write(tmp_path, name, content))
     assert values(write(tmp_path, "d.bz2", gzip.compress(LINE))) == [LINE]
+
+
+RECORD_TYPES = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.int64(),
+    "key": pa.string(),
+    "value": pa.string(),
+}
+
+
+@pytest.mark.parametrize("where", ["here", "store"])
+@pytest.mark.parametrize("columns", [("_sequence_id_", "c"), tuple(RECORD_TYPES)], ids=["rows", "records"])
+def test_parquet_that_changes_after_it_was_hashed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, columns: tuple[str, ...]
+) -> None:
+    """It is read twice, once for its checksum; other bytes of the same number and time may stand there the second."""
+    path = tmp_path / "a.parquet"
+    types = [RECORD_TYPES.get(name, pa.string()) for name in columns]
+    one, other = (pa.table([pa.array([1 + n] * 5).cast(t) for t in types], [*columns]) for n in (0, 1))
+    pq.write_table(other, path)
+    written = path.read_bytes()
+    pq.write_table(one, path)
+    if where == "store":
+        store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
+        monkeypatch.setattr(stored_file, "locate", lambda _: (store, "a.parquet"))
+    status = path.stat()
+
+    def exchange(_: pa.RecordBatch) -> None:
+        path.write_bytes(written)
+        if where == "here":
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert containers.inspect(str(path)).messages == 5
+    assert len(written) == status.st_size
+    time.sleep(0.02)  # a file system counts times of change by the clock's ticks
+    with pytest.raises(LandingError, match=r"a\.parquet: changed while it was read; land it when its writer is done"):
+        containers.inspect(str(path), exchange)
 
 
 def test_damaged_parquet_is_refused(tmp_path: Path) -> None:

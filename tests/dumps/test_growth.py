@@ -191,6 +191,19 @@ def test_a_line_without_its_end_waits(source: MakeSource, lake: Lake) -> None:
     assert values == Counter([*map(line, expected), b"123"])
 
 
+def test_a_long_line_shows_its_own_end_up_to_the_limit_of_the_source(source: MakeSource, lake: Lake) -> None:
+    """``files: append``: a whole JSON object lands without a line end where a message may be so long; else it waits."""
+    long = b'{"text": "%s"}' % (b"x" * (17 << 20))
+    for limit, messages in ((16, 1), (18, 2)):
+        shop = source("canal_json", files="append", max_message_mib=limit)
+        (Path(shop.landing).parent / "a.json").write_bytes(lines(1, 1) + long)
+        report = land(shop)
+        assert report.summary["messages"] == messages
+        assert [remark.split(" ends inside a line")[0][-7:] for remark in report.remarks] == ["/a.json"] * (
+            2 - messages
+        )
+
+
 def test_a_file_that_grows_while_it_is_landed(source: MakeSource, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """``files: append``: what was listed lands, and the rest in the next run."""
     shop = source("canal_json", files="append")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -180,6 +181,21 @@ def test_content_refused_under_one_name(source: MakeSource, lake: Lake) -> None:
     assert report.summary == {"files": 1, "messages": MANY, "refused": 1, "batch": 1}
     assert "a.parquet" in report.problems[0]
     assert landed(lake, shop) == messages("b.json", lines(0))
+
+
+def test_a_file_whose_name_is_no_utf_8_is_refused(source: MakeSource, lake: Lake) -> None:
+    """No text can hold such a name, so it is shown with escapes; the other files land."""
+    shop = source("canal_json")
+    deliver(shop, b_json=lines(0, 3))
+    folder = os.fsencode(Path(shop.landing).parent)
+    Path(os.fsdecode(folder + b"/caf\xe9.json")).write_bytes(lines(3, 3))
+    report = land(shop)
+    assert report.summary == {"files": 1, "messages": 3, "refused": 1, "batch": 1}
+    assert report.problems == (
+        f"{os.fsdecode(folder)}/caf\\udce9.json: its name, or that of a folder above it, is not UTF-8; rename it",
+    )
+    assert [row.path for row in Ledger(lake, shop.source).refusals()] == [f"{os.fsdecode(folder)}/caf\\udce9.json"]
+    assert landed(lake, shop) == messages("b.json", lines(0, 3))
 
 
 def test_a_changed_file_is_refused(source: MakeSource, lake: Lake) -> None:

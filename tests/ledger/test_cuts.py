@@ -19,7 +19,7 @@ from tidemark.lake import branches, foreign, names, pending_schema
 from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import candidate_branch, cut_tag, moved_together
+from tidemark.lake.names import Identifier, candidate_branch, cut_tag, moved_together
 from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts, restoring
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
@@ -249,6 +249,53 @@ def test_a_cut_whose_columns_a_table_cannot_get_is_built_again(
     assert restoring.restore(shop.lake, shop.ledger, 1) == 2
     assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
     assert cuts.next_number(shop.lake, shop.ledger) == 3
+
+
+def _rewritten(shop: Source, identifier: Identifier) -> None:
+    """Move ``main`` of a table, as an engine that rewrites its files does."""
+    shop.lake.load(identifier).append(pa.table({"id": []}, SCHEMA))
+
+
+def _moved_candidate(shop: Source, identifier: Identifier) -> None:
+    """Add to the candidate of a table what no check judged."""
+    shop.lake.load(identifier).append(pa.table({"id": [9]}, SCHEMA), branch=candidate_branch(2))
+
+
+@pytest.mark.parametrize(
+    ("moves", "done", "table", "again"),
+    [
+        (1, _rewritten, 1, ["one"]),
+        (3, _rewritten, 3, ["two"]),
+        (2, _rewritten, 2, []),
+        (1, _moved_candidate, 2, ["one"]),
+    ],
+    ids=["state", "state_of_the_second", "between_tables", "candidate_of_another"],
+)
+def test_a_table_that_moved_without_its_state_is_built_again(
+    shop: Source,
+    monkeypatch: pytest.MonkeyPatch,
+    moves: int,
+    done: Callable[[Source, Identifier], None],
+    table: int,
+    again: list[str],
+) -> None:
+    """Without it, nothing tells which events the rows hold. A table that moved whole, or not at all, goes on."""
+    shop.publish(1)
+    cut = shop.build(2)
+    moved = [each for name in TABLES for each in moved_together(shop.target(name))]
+    rows = [
+        msgspec.structs.replace(row, snapshot=head(shop.lake.load(row.identifier), candidate_branch(2)))
+        for row in cuts.tables_of(shop.ledger, 2)
+    ]
+    shop.ledger.replace(TableRow, rows, equals("cut", 2))
+    with monkeypatch.context() as patched:
+        die_at(patched, "tidemark.ledger.cuts.fast_forward", moves + 1)
+        with pytest.raises(SystemExit):
+            cuts.publish(shop.lake, shop.ledger, cut)
+    done(shop, moved[table])
+    cuts.finish(shop.lake, shop.ledger)
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == cuts.REPLACED
+    assert sorted(shop.ledger.rebuild_requests()) == again
 
 
 def test_a_move_that_the_catalog_refuses_is_a_conflict(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from tidemark.errors import LandingError
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
-from tidemark.queries import pending_files
+from tidemark.queries import new_contents
 from tidemark.queries.pending_files import Pending, pending
 from tidemark.queries.source_plan import plan_of
 from tidemark.sources.model import Source
@@ -52,13 +53,59 @@ def test_the_limit_counts_the_files_that_the_run_would_land(
     daily: Source, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run for one day of a folder with many days goes on; a run for more new files than the limit is refused."""
-    monkeypatch.setattr(pending_files, "FILES_LIMIT", 2)
+    monkeypatch.setattr(new_contents, "FILES_LIMIT", 2)
     ledger = Ledger(lake, daily.source)
     deliver(daily, *(f"2026-01-0{number}/{name}.json" for number in (1, 2, 3) for name in "ab"))
+    for start, end in ((day(2), day(4)), (None, None)):
+        with pytest.raises(LandingError, match="at least 4 new files for one run, the limit is 2; take shorter"):
+            run_stage("land", daily, start, end)
     assert names(pending(daily, ledger, BATCH, day(2), day(3))) == ["2026-01-02/a.json", "2026-01-02/b.json"]
-    for start, end, count in ((day(2), day(4), 4), (None, None, 6)):
-        with pytest.raises(LandingError, match=f"{count} new files for one run, the limit is 2; take shorter"):
-            pending(daily, ledger, BATCH, start, end)
+    assert run_stage("land", daily, day(2), day(3)).summary["files"] == 2
+
+
+def test_refused_files_count_and_those_that_grew_do_not(
+    daily: Source, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was refused is read again in each run; what grew was counted when it came."""
+    monkeypatch.setattr(new_contents, "FILES_LIMIT", 2)
+    for number in (2, 3):
+        deliver(daily, *(f"2026-01-0{number}/{name}.json" for name in "ab"))
+        run_stage("land", daily, day(number), day(number + 1))
+    folder = Path(daily.landing).parents[1]
+    for file in sorted(folder.glob("*/*.json")):
+        file.write_text(file.read_text() + '{"name": "more"}\n')
+    assert run_stage("land", daily).summary == {"files": 4, "messages": 4, "refused": 0, "batch": 3}
+    for name in "cde":
+        (folder / "2026-01-02" / f"{name}.json").write_text(f'{{"{name}": ')
+    with pytest.raises(LandingError, match="at least 3 new files for one run, the limit is 2"):
+        run_stage("land", daily)
+
+
+def test_known_bytes_are_read_once_and_do_not_count(daily: Source, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under other paths, or with another time of change, they land nothing, and later runs do not look into them."""
+    folder = Path(daily.landing).parents[1]
+    deliver(daily, *(f"2026-01-0{number}/{name}.json" for number in (1, 2, 3) for name in "ab"))
+    for number in (1, 2, 3):
+        run_stage("land", daily, day(number), day(number + 1))
+    moved = daily.model_copy(update={"landing": daily.landing.replace(str(folder), f"{folder}/moved")})
+    shutil.copytree(folder, folder / "moved")
+    deliver(moved, "2026-01-04/new.json", "2026-01-04/copy.json")
+    shutil.copy(folder / "moved" / "2026-01-04" / "new.json", folder / "moved" / "2026-01-04" / "copy.json")
+    monkeypatch.setattr(new_contents, "FILES_LIMIT", 2)
+    assert run_stage("land", moved, day(4), day(5)).summary == {"files": 1, "messages": 1, "refused": 0, "batch": 4}
+    ledger = Ledger(lake, daily.source)
+    known = [Path(row.path).name for row in ledger.known_files()]
+    assert sorted(known) == ["a.json"] * 3 + ["b.json"] * 3 + ["new.json"]
+    (folder / "moved" / "2026-01-04" / "copy.json").touch()
+    assert names(pending(moved, ledger, 4, None, None)) == ["2026-01-04/copy.json"]
+    assert run_stage("land", moved).summary["files"] == 0
+    assert names(pending(moved, ledger, 4, None, None)) == []
+    assert plan_of(moved).nothing_new.startswith("no new files: of 8 that match, those that are due have landed")
+    for name in ("copy", "new"):
+        (folder / "moved" / "2026-01-04" / f"{name}.json").write_text('{"name": "other"}\n')
+    report = run_stage("land", moved)
+    assert report.summary == {"files": 1, "messages": 1, "refused": 1, "batch": 5}
+    assert "copy.json changed since it was landed (batch 4" in report.problems[0]
 
 
 def test_files_that_no_interval_has_are_remarked_until_they_land(daily: Source, lake: Lake) -> None:

@@ -109,6 +109,38 @@ def test_only_star_and_question_mark_are_special(pattern: str, name: str, *, exp
     assert (source.table_for(name).key == ("id",)) is expected
 
 
+@pytest.mark.parametrize(
+    ("address", "holds"),
+    [
+        ("s3://key:secret@dumps/erp/*", True),
+        ("s3://key@dumps/erp/*", True),
+        ("S3://${TIDEMARK_TEST_KEYS}@dumps/erp/*", True),
+        ("abfss://dumps:secret@account.dfs.core.windows.net/erp/*", True),
+        ("abfs://:secret@account.dfs.core.windows.net/erp/*", True),
+        ("abfs://dumps@account.dfs.core.windows.net/erp/*?sv=1&sig=secret", True),
+        ("abfs://dumps@account.dfs.core.windows.net/erp/*?client_secret=secret", True),
+        ("abfs://dumps@account.dfs.core.windows.net/erp/*?tenant_id=1", False),
+        ("hdfs://etl:secret@name/erp/*", True),
+        ("hdfs://etl@name:8020/erp/*", False),
+        ("gs://anonymous@dumps/erp/*", False),
+        ("s3://dumps/a@b/c:d@e/*?region=us-east-1&endpoint_override=http%%3A//store%%3A9000", False),
+        ("/srv/a:b@c/*", False),
+    ],
+)
+def test_a_landing_path_holds_no_key_of_its_store(
+    address: str, monkeypatch: pytest.MonkeyPatch, *, holds: bool
+) -> None:
+    """Tables and logs would show it, so it is refused, and not shown; a container, user or place is none."""
+    monkeypatch.setenv("TIDEMARK_TEST_KEYS", "key:secret")
+    fields = {"source": "s", "format": "canal_json", "landing": address}
+    if not holds:
+        assert Source.model_validate(fields).landing == address
+        return
+    with pytest.raises(ValidationError, match="holds a key or a password of its store") as caught:
+        Source.model_validate(fields)
+    assert "secret" not in caught.value.errors()[0]["msg"]
+
+
 @pytest.mark.parametrize("path", WRONG_FILES, ids=lambda path: path.stem)
 def test_wrong_file_is_explained_word_for_word(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file of the gallery gives exactly the message beside it (the list of formats shortened)."""

@@ -182,7 +182,8 @@ def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> 
         batches = itertools.starmap(_plain_batch, datahub_parquet.groups(stored, source, metadata, **limits))
     else:
         batches = kafka_records.parquet_batches(stored, source, metadata, **limits)
-    return Content(container=PARQUET, wrapping=Wrapping.PLAIN if rows else Wrapping.KAFKA, batches=batches)
+    wrapping = Wrapping.PLAIN if rows else Wrapping.KAFKA
+    return Content(container=PARQUET, wrapping=wrapping, batches=stored.while_unchanged(batches))
 
 
 def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None) -> Content:

@@ -13,14 +13,22 @@ _FOREIGN: Final = {
     b"PK\x03\x04": "a zip archive",
     b"\xfd7zXZ": "xz",
     b"\x04\x22\x4d\x18": "lz4",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"PAR1": "compressed Parquet",
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
 }
 
+_TAR: Final = (b"ustar\0", b"ustar  \0")
+"""Stands at ``_TAR_AT`` in an archive of tar: of POSIX.1, and of GNU."""
+
+_TAR_AT: Final = 257
+
 
 def refuse_foreign(path: str, text: bytes) -> None:
     """Raise ``LandingError`` if a content, uncompressed, begins as a file of another kind does."""
-    for magic, kind in _FOREIGN.items():
-        if text.startswith(magic):
-            raise LandingError(f"{path}: {kind}, which is not read; unpack or convert it to JSON lines in UTF-8")
+    found = next((kind for magic, kind in _FOREIGN.items() if text.startswith(magic)), None)
+    if text.startswith(_TAR, _TAR_AT):
+        found = "a tar archive"
+    if found is not None:
+        raise LandingError(f"{path}: {found}, which is not read; unpack or convert it to JSON lines in UTF-8")

@@ -20,6 +20,8 @@ class ToHash(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that it had when it was landed before; 0 if it was not."""
     size: int | None = None
     """Bytes that it had when it was listed, if it may grow while it is read. Only these are read."""
+    limit: int = LIMIT
+    """Most bytes of one message: a longer line shows no end of its own."""
 
 
 class Hashed(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +42,7 @@ def hashed(file: ToHash) -> Hashed:
     """Return the checksums of a dump file. A file that may grow is hashed up to its last whole message."""
     try:
         with opened(file.path, size=file.size) as stored:
-            lines = _Lines() if file.size is not None and is_text(stored) else None
+            lines = _Lines(file.limit) if file.size is not None and is_text(stored) else None
             landed = _read(stored, file.landed, lines)
             checksum = stored.sha256()
             if lines is not None and not lines.are_whole():
@@ -66,7 +68,8 @@ def _read(stored: StoredFile, landed: int, lines: _Lines | None) -> str:
 class _Lines:
     """Takes a text piece by piece, and hashes its whole lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self.size = 0
         """Bytes of the whole lines."""
         self.waiting = 0
@@ -87,12 +90,12 @@ class _Lines:
         rest = chunk[end:]
         self._text.update(rest)
         self.waiting += len(rest)
-        self._last += rest[: LIMIT - len(self._last)]
+        self._last += rest[: self._limit - len(self._last)]
 
     def are_whole(self) -> bool:
         """Return whether nothing is behind them, or only a JSON object or array, which shows its own end."""
         last = self._last.strip()
-        return self.waiting <= LIMIT and (not last or (last[:1] in b"{[" and is_valid(bytes(last))))
+        return self.waiting <= self._limit and (not last or (last[:1] in b"{[" and is_valid(bytes(last))))
 
     def checksum(self) -> str:
         """Return their hexadecimal SHA-256."""

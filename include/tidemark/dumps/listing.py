@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pyarrow.fs as pafs
 import structlog
 
 from tidemark.dumps.file_names import FileOrder, widths
+from tidemark.dumps.folders import in_folders, status_of
 from tidemark.dumps.stored_file import locate
 from tidemark.dumps.time_fields import lacking
 from tidemark.errors import ConfigurationError
@@ -50,13 +50,15 @@ class DumpFile:
     """Start of the period that the path names, as the clock of its zone shows it, in µs since 1970 of that clock; 0 if
     the pattern has no fields of time. It orders files, whatever the zone is said to be."""
     path: str
-    """Absolute local path, or URI."""
+    """Absolute local path, or URI; bytes that are no UTF-8 stand as escapes in it."""
     size: int
     """Number of stored bytes."""
     modified: int
     """Time of the last change, from the store; epoch ns."""
     starts: tuple[int, ...] = ()
     """The moments at which the clock shows ``interval``, epoch µs: two where it is put back."""
+    problem: str | None = None
+    """Why it cannot land, whatever it holds."""
 
     def within(self, start: int, end: int) -> bool:
         """Return whether the file belongs to the interval ``[start, end)``, epoch µs."""
@@ -126,15 +128,35 @@ def find(
             continue
         interval = _period_start(match)
         if interval is None:
-            untimed.append(path)
+            untimed.append(_printable(path))
             continue
         starts = moments(interval, zone) if interval else ()
-        file = DumpFile(interval=interval, path=path, size=size, modified=modified, starts=starts)
+        file = DumpFile(
+            interval=interval,
+            path=_printable(path),
+            size=size,
+            modified=modified,
+            starts=starts,
+            problem=_problem(path),
+        )
         if file.within(_micros(start), _micros(end, none=1 << 63)):
             files.append(file)
     order = FileOrder(width_at=widths(file.path for file in files))
     files.sort(key=lambda file: (file.interval, order.text(file.path)))
     return Listing(files=files, untimed=sorted(untimed))
+
+
+def _printable(path: str) -> str:
+    """Return a path with the bytes of its name that are no UTF-8 as escapes; no text can hold them as they are."""
+    return path.encode(errors="backslashreplace").decode()
+
+
+def _problem(path: str) -> str | None:
+    """Return why a file cannot land because of its name, which comes from outside; None if it can."""
+    shown = _printable(path)
+    if shown == path:
+        return None
+    return f"{shown}: its name, or that of a folder above it, is not UTF-8; rename it"
 
 
 def parsed(pattern: str) -> Pattern:
@@ -252,40 +274,13 @@ def _list(taken: Pattern, pattern: str) -> Iterator[_Listed]:
 
 
 def _list_local(root: Path, taken: Pattern) -> Iterator[_Listed]:
-    for entry in _in_folders(root, taken.depth):
+    for entry in in_folders(root, taken.depth):
         name = entry.path.removeprefix(str(root)).lstrip("/")
         if not entry.is_file(follow_symlinks=False):
             if taken.path.fullmatch(name):
-                _log.warning("landing_entry_skipped", path=entry.path, reason="not a regular file")
-        elif status := _status(entry):
+                _log.warning("landing_entry_skipped", path=_printable(entry.path), reason="not a regular file")
+        elif status := status_of(entry):
             yield entry.path, name, status.st_size, status.st_mtime_ns
-
-
-def _in_folders(root: Path, deepest: int | None) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder and in those under it, and is no folder; ``deepest`` is 1 for the folder alone."""
-    folders = [(str(root), 1)]
-    while folders:
-        folder, depth = folders.pop()
-        for entry in _entries(folder):
-            if not entry.is_dir(follow_symlinks=False):
-                yield entry
-            elif deepest is None or depth < deepest:
-                folders.append((entry.path, depth + 1))
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def _list_remote(filesystem: pafs.FileSystem, root: str, taken: Pattern) -> Iterator[_Listed]:

@@ -11,15 +11,15 @@ import functools
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from tidemark.dumps.beyond_limit import LIMIT
+from tidemark.dumps.file_states import State, local_state, opened_descriptor, remote_state
 from tidemark.errors import LandingError
 
 EXPANDED_LIMIT: Final = 64 << 30
@@ -51,6 +51,9 @@ BINARY: Final = (b"PAR1", b"Obj\x01")
 """First bytes of Parquet, and of Avro object container files."""
 
 
+T = TypeVar("T")
+
+
 class StoredFile:
     """The stored bytes of one dump file, read once from start to end and hashed on the way.
 
@@ -58,8 +61,17 @@ class StoredFile:
     """
 
     def __init__(
-        self, path: str, source: pa.NativeFile, stored_size: int, *, limit: int = LIMIT, size: int | None = None
+        self,
+        path: str,
+        source: pa.NativeFile,
+        state: Callable[[], State],
+        *,
+        limit: int = LIMIT,
+        size: int | None = None,
     ) -> None:
+        self._state = state
+        self._opened_as = state()
+        stored_size = self._opened_as[0] or 0
         self.path = path
         self.limit = limit
         """Most bytes of one message."""
@@ -94,7 +106,7 @@ class StoredFile:
         self._hash.update(chunk)
         self.size += len(chunk)
         if self.size > self._expected_size or (not chunk and self.size < self._expected_size):
-            raise LandingError(f"{self.path}: changed while it was read; land it when its writer is done")
+            raise self._changed()
         return chunk
 
     def head(self) -> bytes:
@@ -117,6 +129,21 @@ class StoredFile:
     def close(self) -> None:
         """Mark the file as closed, for pyarrow. ``opened`` closes the file itself."""
         self.closed = True
+
+    def while_unchanged(self, found: Iterator[T]) -> Iterator[T]:
+        """Yield what was found by random access, which reads the file once more after it was hashed.
+
+        Raises:
+            LandingError: the file changed since it was opened.
+        """
+        yield from found
+        with reading(self.path):
+            state = self._state()
+        if state != self._opened_as:
+            raise self._changed()
+
+    def _changed(self) -> LandingError:
+        return LandingError(f"{self.path}: changed while it was read; land it when its writer is done")
 
     def random_access(self) -> pa.NativeFile:
         """Return the same file, opened for reading at any place. This does not change the hash or the size."""
@@ -143,16 +170,21 @@ def opened(path: str, *, limit: int = LIMIT, size: int | None = None) -> Iterato
         filesystem, name = locate(path)
         remote = None if filesystem is None else filesystem.get_file_info(name)
     if filesystem is None or remote is None:
-        with os.fdopen(_descriptor(path, name), "rb", buffering=0) as file:
-            length = os.fstat(file.fileno()).st_size
-            yield StoredFile(path, pa.PythonFile(file, mode="r"), length, limit=limit, size=size)
+        descriptor = opened_descriptor(path, name)
+        try:
+            # Readers of Parquet close the file, and the descriptor has to tell afterwards whether it changed.
+            with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+                state = functools.partial(local_state, descriptor)
+                yield StoredFile(path, pa.PythonFile(file, mode="r"), state, limit=limit, size=size)
+        finally:
+            os.close(descriptor)
         return
     if not remote.is_file:
         raise LandingError(f"{path}: not there, or not a file; give the address of a dump file")
     with reading(path):
         source = filesystem.open_input_stream(name, compression=None, buffer_size=_REMOTE_BUFFER)
     with source:
-        yield StoredFile(path, source, remote.size, limit=limit, size=size)
+        yield StoredFile(path, source, functools.partial(remote_state, filesystem, name), limit=limit, size=size)
 
 
 def locate(path: str) -> tuple[pafs.FileSystem | None, str]:
@@ -256,17 +288,3 @@ def _codec(stored: StoredFile) -> str | None:
                 "fetch the file again, or rename it to what it holds"
             )
     return None
-
-
-def _descriptor(path: str, name: str) -> int:
-    try:
-        # O_NONBLOCK: opening a FIFO must not wait for its writer.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise LandingError(
-            f"{path}: cannot be opened ({error.strerror}); links are not followed, give a readable regular file"
-        ) from error
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise LandingError(f"{path}: not a regular file; links, pipes, devices and folders are not landed")

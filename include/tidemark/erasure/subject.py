@@ -137,13 +137,13 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
         follow: whether the other keys that the row had are erased as well.
 
     Raises:
-        ConfigurationError: there is no such table or column, or the table has no key; or the row had other keys, and
-            they are not to be followed.
+        ConfigurationError: there is no such table or column, or the table was never published or has no key; or the row
+            had other keys, and they are not to be followed.
     """
     target, table = find_table(lake, name)
     _refuse_folded(name, table)
     source, object_name = table.properties[SOURCE_PROPERTY], table.properties[OBJECT_PROPERTY]
-    standing = ledger.published_tables()[object_name]
+    standing = _standing(ledger, name, source, object_name)
     reader = Reader.of(lake, table, row_events.history(lake, table).until(standing.batch))
     eras = of_table(table)
     if not reader.key:
@@ -175,6 +175,17 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
         events=events,
         identities=[*identities, *others],
     )
+
+
+def _standing(ledger: Ledger, name: str, source: str, object_name: str) -> TableRow:
+    """Return where a table stands; compact makes it before its first cut is published."""
+    standing = ledger.published_tables().get(object_name)
+    if standing is None:
+        raise ConfigurationError(
+            f"{name} was never published: its first cut failed, waits for approval, or was restored away. Nothing was "
+            f"erased. `tidemark status {source}` shows what holds it. Publish the table, then erase"
+        )
+    return standing
 
 
 def _refuse_unreadable(name: str, table: Table, key: Collection[str]) -> None:

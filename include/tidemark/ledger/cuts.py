@@ -152,21 +152,22 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """
     rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
-    required: dict[Identifier, Table] = {}
-    tables: dict[Identifier, Table] = {}
+    needed = {row.object: moving.required(lake, row.identifier, cut.cut) for row in built}
+    required = {name: table for each in needed.values() for name, table in each.items()}
+    tables = dict(required)
     for row in built:
-        needed = moving.required(lake, row.identifier, cut.cut)
-        required |= needed
-        tables |= needed | moving.allowed(lake, row.identifier, needed)
-    _require_judged(ledger, cut, built, required)
+        tables |= moving.allowed(lake, row.identifier, needed[row.object])
     _require_candidates(ledger, cut, required.values())
     try:
+        _require_judged(cut, built, required)
         _require_movable(tables.values(), cut.cut)
         cut = set_state(ledger, cut, PUBLISHING)
         for row in built:
             move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
-        # Another writer was faster. Moved tables stay so: folding the same events onto them again changes no row.
+        # Another writer was faster. Moved tables stay so: folding the same events onto them again changes no row. But
+        # rows without their state do not tell which events they hold (docs/adr/0099).
+        ledger.request_rebuild(name for name, each in needed.items() if moving.is_in_part(each.values(), cut.cut))
         set_state(ledger, cut, REPLACED)
         raise
     shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]
@@ -244,13 +245,12 @@ def drop_candidates(lake: Lake, ledger: Ledger, cut: int) -> None:
                 drop_branch(each, candidate_branch(cut))
 
 
-def _require_judged(ledger: Ledger, cut: CutRow, built: Iterable[TableRow], tables: Mapping[Identifier, Table]) -> None:
-    """Refuse a cut with a candidate that is not the one that compact built and check judged; it is built again."""
+def _require_judged(cut: CutRow, built: Iterable[TableRow], tables: Mapping[Identifier, Table]) -> None:
+    """Refuse a cut with a candidate that is not the one that compact built and check judged."""
     branch = candidate_branch(cut.cut)
     for row in built:
         table = tables[row.identifier]
         if row.snapshot is not None and branch in table.refs() and head(table, branch) != row.snapshot:
-            set_state(ledger, cut, REPLACED)
             raise PublishConflictError(
                 f"{row.identifier}: the branch {branch} moved since compact built it, and no check judged what is "
                 "there: run compact again"

@@ -1,4 +1,4 @@
-"""The rows of the ledger about runs of land: the files that the newest one refused, the intervals that were run."""
+"""The rows of the ledger about runs of land: files that the newest refused, files of known bytes, and intervals."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ class RefusalRow(LedgerRow, frozen=True, kw_only=True):
     TABLE = "refusals"
     path: str
     problem: str
+
+
+class KnownFileRow(LedgerRow, frozen=True, kw_only=True):
+    """A file whose bytes had landed when land read it, under another path or with another time of change."""
+
+    TABLE = "known_files"
+    path: str
+    size: int
+    modified: str
+    checksum: str
 
 
 class IntervalRow(LedgerRow, frozen=True, kw_only=True):

@@ -1,9 +1,8 @@
 """The ledger: what was landed, decoded, applied and published, kept in the lake beside the data.
 
-Nineteen Iceberg tables in the namespace ``ledger``, each partitioned by source. They are small (rows count files,
-batches and cuts, never messages), so they are read and written here without Spark. Nothing of the data depends on them
-alone: the markers in the snapshot summaries decide what was done, the ledger shows it to people, and the cuts bind the
-tables of a source together.
+Iceberg tables in the namespace ``ledger``, each partitioned by source: rows count files, batches and cuts, never
+messages, so no Spark is needed for them. Nothing of the data depends on them alone: the markers in the snapshot
+summaries decide what was done, the ledger shows it to people, and the cuts bind the tables of a source together.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tidemark.ledger import offset_rows, storage
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.erasure_rows import ErasureRow
-from tidemark.ledger.landing_rows import IntervalRow, RefusalRow
+from tidemark.ledger.landing_rows import IntervalRow, KnownFileRow, RefusalRow
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import DisorderRow, SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
@@ -78,6 +77,10 @@ class Ledger:
     def files(self, *conditions: BooleanExpression) -> list[FileRow]:
         """Return the files that were landed, and the files of an attempt that never reached ``raw``."""
         return self._rows(FileRow, conditions)
+
+    def known_files(self) -> list[KnownFileRow]:
+        """Return the files whose bytes had landed when land read them."""
+        return self._rows(KnownFileRow)
 
     def refusals(self) -> list[RefusalRow]:
         """Return the files that the newest land refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import Table
@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from tidemark.lake import foreign, pending_schema
 from tidemark.lake.branches import descends_from_main, head, moved_meanwhile, properties_at, require_forward
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier, beside, candidate_branch, moved_together, whole_beside
+from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
 from tidemark.lake.properties import keeps_whole
 from tidemark.text import first_line
 
@@ -49,6 +49,12 @@ def has_whole(table: Table, cut: int) -> bool:
     """Return whether a published table keeps its whole rows beside it when a cut is published."""
     branch = candidate_branch(cut)
     return keeps_whole(properties_at(table, head(table, branch)) if branch in table.refs() else table.properties)
+
+
+def is_in_part(tables: Iterable[Table], cut: int) -> bool:
+    """Return whether some of the tables that a cut has to move together have moved, and others have not."""
+    moved = {cut_tag(cut) in table.refs() for table in tables}
+    return len(moved) > 1
 
 
 def obstacle(table: Table, cut: int) -> str | None:

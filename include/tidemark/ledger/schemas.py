@@ -32,6 +32,19 @@ not reached belongs to an attempt that was aborted."""
 REFUSALS = pa.schema([("source", pa.string()), ("path", pa.string()), ("problem", pa.string()), ("at", INSTANT)])
 """Files that the newest land refused, and why. The rows go once the files are mended or gone."""
 
+KNOWN_FILES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified", pa.string()),
+        ("checksum", pa.string()),
+        ("at", INSTANT),
+    ]
+)
+"""Files whose bytes had landed when land read them: under another path, or with another time of change. They are not
+read again as long as size and time stay."""
+
 INTERVALS = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT), ("at", INSTANT)])
 """Intervals that land has run for. A file that appears later in such an interval is late, not early."""
 
@@ -256,6 +269,7 @@ path, which may hold the keys of a store, it is a digest."""
 SCHEMAS: Mapping[str, pa.Schema] = {
     "files": FILES,
     "refusals": REFUSALS,
+    "known_files": KNOWN_FILES,
     "intervals": INTERVALS,
     "batches": BATCHES,
     "disorders": DISORDERS,

@@ -62,8 +62,8 @@ def of_ends(hashed: Iterable[Hashed], unended: Sequence[str]) -> Iterator[str]:
 def of_equal(ledger: Ledger, before: Mapping[str, FileRow], now: Mapping[str, FileRow]) -> Iterator[str]:
     """Yield what is remarked of files that are left out because another file has the same bytes.
 
-    The ledger has no row of such a file, so that each run finds it again. A remark comes again only where the bytes may
-    be two changes: where the messages have neither a time nor a place in a log.
+    Each run finds such a file again. A remark comes again only where the bytes may be two changes: where the messages
+    have neither a time nor a place in a log.
 
     Args:
         ledger: of the source.

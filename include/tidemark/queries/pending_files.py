@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 import msgspec
 
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.unmatched import unmatched
-from tidemark.errors import ConfigurationError, LandingError
+from tidemark.errors import ConfigurationError
+from tidemark.ledger.landing_rows import KnownFileRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import EPOCH
-
-FILES_LIMIT: Final = 10_000
-"""Most new dump files of one run."""
 
 Interval = tuple[datetime | None, datetime | None]
 
@@ -42,6 +39,9 @@ class Pending:
     """What was landed before, the oldest first."""
     landed: Mapping[str, FileRow]
     """By path: the newest row of each file, with the messages of all its rows."""
+    copies: Mapping[str, FileRow]
+    """Of the files of the interval, and late ones, those that a run left out and that stayed as they were: by path,
+    another file, with the same bytes, that landed."""
 
 
 def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime | None, end: datetime | None) -> Pending:
@@ -56,28 +56,25 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
 
     Raises:
         ConfigurationError: a folder cannot be listed, or the pattern is wrong.
-        LandingError: there are more files than one run may land.
     """
     rows = ledger.landed_files(batch) if ledger else []
     landed = _as_landed(rows)
+    known = {row.path: row for row in ledger.known_files()} if ledger else {}
+    equal = {row.checksum: row for row in rows}
     listing = find(source.landing, start=None, end=None, zone=source.zone)
-    waiting = [file for file in listing.files if not _unchanged(file, landed.get(file.path))]
+    changed = [file for file in listing.files if not _unchanged(file, landed.get(file.path))]
     earlier = [(row.start, row.end) for row in ledger.intervals()] if ledger else []
-    fresh, others = (waiting, []) if start is None and end is None else _parted(waiting, [(start, end), *earlier])
-    new = sum(file.path not in landed for file in fresh)
-    if new > FILES_LIMIT:
-        raise LandingError(
-            f"{source.landing}: {new} new files for one run, the limit is {FILES_LIMIT}; take shorter intervals or "
-            "join the files"
-        )
+    due, others = (changed, []) if start is None and end is None else _parted(changed, [(start, end), *earlier])
+    left_out = {file.path: row for file in due if (row := _known(file, known, equal))}
     return Pending(
         listed=len(listing.files),
-        fresh=fresh,
+        fresh=[file for file in due if file.path not in left_out],
         covers=_span(listing.files) if start is None and end is None else (start, end),
         untimed=listing.untimed,
-        passed_over=_passed_over(others, earlier, start),
+        passed_over=_passed_over([file for file in others if not _known(file, known, equal)], earlier, start),
         rows=rows,
         landed=landed,
+        copies={path: row for path, row in left_out.items() if _is_other(row, landed.get(path))},
     )
 
 
@@ -134,7 +131,18 @@ def _micros(moment: datetime | None, default: int) -> int:
     return default if moment is None else int(moment.timestamp() * 1_000_000)
 
 
-def _unchanged(file: DumpFile, landed: FileRow | None) -> bool:
+def _known(file: DumpFile, known: Mapping[str, KnownFileRow], equal: Mapping[str, FileRow]) -> FileRow | None:
+    """Return what landed with the bytes of a file, if they were known when it was read, and it stayed as it was."""
+    row = known.get(file.path)
+    return equal.get(row.checksum) if row is not None and _unchanged(file, row) else None
+
+
+def _is_other(equal: FileRow, landed: FileRow | None) -> bool:
+    """Return whether a file is left out for another one, and not because it landed itself."""
+    return landed is None or landed.checksum != equal.checksum
+
+
+def _unchanged(file: DumpFile, landed: FileRow | KnownFileRow | None) -> bool:
     """Return whether a file has the size and the time of change that it was landed with: it need not be read again."""
     return landed is not None and landed.size == file.size and landed.modified == str(file.modified)
 

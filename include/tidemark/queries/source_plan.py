@@ -123,7 +123,6 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     Raises:
         ConfigurationError: the landing path is wrong or has a part that does not exist, or the catalog cannot be
             opened as it is configured.
-        LandingError: there are more files than one run may land.
         RetriableLakeError: the catalog cannot be reached.
     """
     given = (("--start", start), ("--end", end))

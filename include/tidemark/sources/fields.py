@@ -42,6 +42,12 @@ _CONNECTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
+_KEYS_OF_STORE = re.compile(
+    r"s3://[^/]*@|[a-z][a-z0-9+.-]*://[^/@]*:[^/]*@|[a-z][a-z0-9+.-]*://.*[?&](?:client_secret|sig)=", re.IGNORECASE
+)
+"""Begins an address with a key or a password in it, as PyArrow takes it. A name alone is none: ``abfs://container@...``,
+``hdfs://user@...``."""
+
 _TARGET_TEXT = re.compile(r"[A-Za-z0-9_.]*")
 
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
@@ -177,6 +183,8 @@ def landing(text: str) -> str:
     The fields of time stay in it; they must be letters of ``LANDING_FIELDS``.
     """
     path = _VARIABLE.sub(_variable, text)
+    if _KEYS_OF_STORE.match(path):
+        raise PydanticCustomError(NOT_SHOWN, "{message}", {"message": _NO_KEYS})
     if "${" in _VARIABLE.sub("", text):
         raise wrong(f"'{text}' holds a broken variable: write ${{NAME}} or ${{NAME:-default}}.")
     fields = re.findall(r"%(.?)", path.replace("%%", ""))
@@ -189,6 +197,13 @@ def landing(text: str) -> str:
     if not path.strip():
         raise wrong("empty: name a folder, a file or a pattern.")
     return path
+
+
+_NO_KEYS = (
+    "the address holds a key or a password of its store, and the addresses of files stand in tables, reports and logs. "
+    "Leave it out, and give access by what the store's own tools read in the environment of each process: for s3 "
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for abfs AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET."
+)
 
 
 def secret_variable(given: object) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 
 import structlog
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
@@ -34,6 +35,14 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
 _OPTIONS = "spark.driver.extraJavaOptions"
+
+_REDACTION = "spark.redaction.regex"
+
+_KEPT_BACK = (
+    r"(?i)secret|password|passwd|token|credential|access.?key|account.?key|connection.?string|authorization|"
+    r"jdbc\.user|uri"
+)
+"""Matches the settings of a catalog whose values Spark must not show."""
 
 LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": EXTENSIONS,
@@ -56,7 +65,7 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
     # A secret in a setting or a URL must not appear in an event log or an EXPLAIN.
-    "spark.redaction.regex": "(?i)secret|password|passwd|token|credential|access.?key|jdbc\\.user|uri",
+    _REDACTION: _KEPT_BACK,
 }
 """Settings that are fixed when Spark starts. A cluster's own come with spark-submit or from the Connect server."""
 
@@ -72,6 +81,8 @@ SESSION_SETTINGS: Mapping[str, str] = {
     # Spark writes each plan as text for its UI, again for every stage: 45 ms for a wide plan, 0.6 ms in short form.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
+    # With each query, Spark shows the settings of its session, those of the catalog among them.
+    "spark.sql.redaction.options.regex": f"{_KEPT_BACK}|url",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -164,10 +175,11 @@ def _open(remote: str | None, *, is_quick: bool) -> SparkSession:
         # Workers must run this interpreter, which has tidemark and its libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java runs already
+        if not _is_submitted():
             require_java()
         with without_banner():
-            session = SparkSession.builder.config(map=dict(_local_settings(is_quick=is_quick))).getOrCreate()
+            settings = _submitted_settings(lake) if _is_submitted() else _local_settings(is_quick=is_quick)
+            session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
         jvm_lookups.remember(session.sparkContext._jvm)  # noqa: SLF001  PySpark's functions are looked up there
     for name, value in {**SESSION_SETTINGS, **lake.spark_settings()}.items():
         session.conf.set(name, value)
@@ -194,7 +206,22 @@ def local_settings(*, is_quick: bool = False) -> Mapping[str, str]:
     }
 
 
+def _is_submitted() -> bool:
+    """Return whether ``spark-submit`` runs this process: Java runs already, and has a master and jars."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_settings(lake: Lake) -> Mapping[str, str]:
+    """Return the settings of an application that was submitted.
+
+    The catalog's are among them, not in the session alone: an event log has all settings of a session with each job,
+    and redacts those that the application has too. Nothing of this is on a command line.
+    """
+    SparkContext._ensure_initialized()  # noqa: SLF001  the settings that it was submitted with are in the JVM
+    redacted = SparkConf().get(_REDACTION)
+    own = {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
+    return {**own, **lake.spark_settings(), _REDACTION: f"{_KEPT_BACK}|{redacted}" if redacted else _KEPT_BACK}
+
+
 def _local_settings(*, is_quick: bool) -> Mapping[str, str]:
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which sets master and jars
-        return {"spark.sql.extensions": EXTENSIONS, "spark.app.name": "tidemark"}
     return {**local_settings(is_quick=is_quick), "spark.master": "local[*]", "spark.app.name": "tidemark"}
