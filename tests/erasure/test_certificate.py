@@ -21,6 +21,7 @@ CLEAN = Certificate(
     places={"erp.customers": Place(files=1, unused_files=0)},
     newer_events=0,
     unread_messages={},
+    unsearched_messages={},
     unfollowed=0,
     dumps={"day1.json": [1]},
 )
@@ -31,12 +32,14 @@ CLEAN = Certificate(
     [
         ({}, True),
         ({"places": {"erp.customers": Place(files=1, unused_files=0, found=1)}}, False),
+        ({"places": {"erp.customers": Place(files=1, unused_files=0, unknown_files=1)}}, False),
         ({"unread_messages": {"day1.json": [2]}}, False),
+        ({"unsearched_messages": {"day1.avro": 2}}, False),
         ({"unfollowed": 7}, False),
     ],
 )
 def test_nothing_found_is_claimed_only_where_it_is_known(changed: dict[str, object], *, claims: bool) -> None:
-    """Not with a row left, an undecoded message with the key, or expired events that may have had another key."""
+    """Not with a row left, an undecoded message that may have the key, or expired events that may have had another."""
     certificate = msgspec.structs.replace(CLEAN, **changed)
     assert certificate.nothing_found is claims
     assert msgspec.json.decode(certificate.as_json())["nothing_found"] is claims

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.types import StringType
 
 from support.running import die_at
+from tidemark.errors import ConfigurationError
 from tidemark.lake import file_edits, purging
 from tidemark.lake.branches import MARKER, branch_from_main, fast_forward, head, marker
 from tidemark.lake.commits import commit_files
@@ -94,6 +96,19 @@ def test_only_the_rows_go_and_their_bytes_with_them(lake: Lake) -> None:
     assert not any(2 in pq.ParquetFile(path).read()["id"].to_pylist() for path in left)
 
 
+def test_the_folder_of_a_partition_that_is_empty_goes(lake: Lake) -> None:
+    """Its name has the value of a column; a folder that holds a file stays."""
+    identifier = _table(lake, "folders")
+    folder = _stored(lake, identifier)[0].parent.parent
+    assert sorted(path.name for path in folder.iterdir()) == ["part=a", "part=b"]
+    for number in (1, 2):
+        table = lake.load(identifier)
+        file_edits.apply(lake, table, table.schema().as_arrow(), _edit(number))
+    purging.purge(lake.load(identifier))
+    assert [path.name for path in folder.iterdir()] == ["part=b"]
+    assert [row["id"] for row in _rows(lake, identifier)] == [3, 4]
+
+
 def test_an_edit_that_finds_nothing_changes_no_row(lake: Lake) -> None:
     """No file is written for rows that are not there, and markers go on."""
     identifier = _table(lake, "nothing")
@@ -118,3 +133,45 @@ def test_a_killed_purge_is_finished_by_the_next(lake: Lake, monkeypatch: pytest.
     purging.purge(lake.load(identifier))
     assert len(_stored(lake, identifier)) == 2
     assert [row["id"] for row in _rows(lake, identifier)] == [1, 3, 4]
+
+
+def test_files_in_a_folder_elsewhere_are_told_and_stay(lake: Lake, tmp_path: Path) -> None:
+    """Another table may have them: a folder outside of the table's own is looked at, and nothing there is removed."""
+    identifier = _table(lake, "elsewhere")
+    assert purging.unknown_files(lake.load(identifier)) == []
+    with lake.load(identifier).transaction() as transaction:
+        transaction.set_properties({"write.data.path": str(tmp_path)})
+    table = lake.load(identifier)
+    table.append(pa.Table.from_pylist([_row(5, "a")], schema=SCHEMA).rename_columns({"small": "little"}))
+    left = tmp_path / "part=a" / "left.parquet"
+    left.write_bytes(b"of a failed task")
+    purging.purge(lake.load(identifier))
+    assert purging.unknown_files(lake.load(identifier)) == [str(left)]
+    assert left.exists()
+    assert 5 in [row["id"] for row in _rows(lake, identifier)]
+
+
+def test_what_an_edit_cannot_rewrite_is_known_before(lake: Lake) -> None:
+    """A file with the row that is older than the partitions, or of a format that is not read; no other file matters."""
+    identifier = _table(lake, "obstacles")
+    table = lake.load(identifier)
+    assert file_edits.obstacle(table, _edit(2)) is None
+    with table.update_spec() as update:
+        update.add_identity("id")
+    table.append(pa.Table.from_pylist([_row(5, "a")], schema=SCHEMA).rename_columns({"small": "little"}))
+    assert "has an older layout than the table" in (file_edits.obstacle(table, _edit(2)) or "")
+    assert file_edits.obstacle(table, _edit(5)) is None
+    assert file_edits.find(table, _edit(2)).rows == 1
+    other = _table(lake, "avro")
+    table = lake.load(other)
+    (file, *_) = (task.file for task in table.scan().plan_files())
+    avro = DataFile.from_args(**{name: getattr(file, name) for name in _KEPT}, file_format=FileFormat.AVRO)
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as snapshot:
+        snapshot.append_data_file(avro)
+    assert "is AVRO, which is not read here" in (file_edits.obstacle(table, _edit(9)) or "")
+    with pytest.raises(ConfigurationError, match="is AVRO, which is not read here"):
+        file_edits.find(table, _edit(9))
+
+
+_KEPT = ("content", "file_path", "partition", "record_count", "file_size_in_bytes", "spec_id")
+"""Fields of a data file that this test takes from another one."""

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from tidemark import INCLUDE
 from tidemark.errors import ConfigurationError, SourceBusyError
-from tidemark.lake import locks
+from tidemark.lake import lock_holders, locks
 from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
 from tidemark.services.postgres import EmbeddedPostgres
@@ -23,7 +23,7 @@ from tidemark.sources.model import Source
 
 HOLDER = """\
 import sys, time
-from tidemark.lake import locks
+from tidemark.lake import lock_holders, locks
 with locks.hold(sys.argv[1], patience=0):
     print("held", flush=True)
     time.sleep(600)
@@ -120,3 +120,28 @@ def test_stage_of_a_busy_source_does_nothing(tmp_path: Path, monkeypatch: pytest
     assert not list((tmp_path / "warehouse").glob("*"))
     with pytest.raises(ConfigurationError, match="land has no option colour; it has start, end"):
         run_stage("land", erp, colour="red")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["/venv/bin/tidemark", "erase", "crm.people", "email=alice"], "(tidemark erase crm.people)"),
+        (["tidemark", "erase", "email=alice", "crm.people"], "(tidemark erase)"),
+        (["tidemark", "erase", "--unread", "crm.people", "email=alice"], "(tidemark erase)"),
+        (["tidemark", "erase", "crm.people", "alice"], "(tidemark erase crm.people)"),
+        (["tidemark", "run", "erp", "--start", "2026-01-01"], "(tidemark run erp)"),
+        (["/jobs/forget.py", "alice"], "(forget.py)"),
+    ],
+)
+def test_who_writes_is_told_without_the_key_of_an_erasure(
+    words: list[str], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told stays in the lake, in the catalog's database and in logs of other runs, where no erasure looks."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", words)
+    told = [lock_holders.description(), lock_holders.session_name()]
+    with locks.hold("erp", patience=0):
+        told.append(str(locks.holder("erp")))
+        told += [path.read_text() for path in (tmp_path / "locks").iterdir()]
+    assert not [text for text in told if "alice" in text]
+    assert shown in told[0]

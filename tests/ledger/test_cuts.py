@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -15,7 +16,7 @@ from support.hand_built import SCHEMA, TABLES, Source
 from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import branches, foreign, names, pending_schema
+from tidemark.lake import branches, foreign, names, pending_schema, purging
 from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -358,10 +359,12 @@ def test_a_restore_gives_no_number_again(shop: Source, state: str) -> None:
 
 
 def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
-    """Tables, tags and the ledger are as in the cut; a table that it does not have is dropped."""
+    """Tables, tags and the ledger are as in the cut; a table that it does not have is dropped with its files."""
     cuts.publish(shop.lake, shop.ledger, shop.build(1, stopped="two"))
     shop.publish(2)
     shop.build(3)
+    stored = [path for _, path in purging.stored_files(shop.lake.load(shop.target("two")))]
+    assert sum(path.endswith(".parquet") for path in stored) == 2
     compared = [
         ReconciliationRow(
             run=run, object="shop.one", target=str(shop.target("one")), result="equal", cut=run, batch=run
@@ -373,6 +376,7 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
     assert [row.cut for row in shop.ledger.reconciliations()] == [1]
     assert shop.rows("one") == [1]
     assert shop.lake.find(shop.target("two")) is None
+    assert not [path for path in stored if Path(path).exists()]
     assert cut_tags(shop.lake.load(shop.target("one"))) == [1]
     assert {row.cut for row in shop.ledger.cuts()} == {row.cut for row in shop.ledger.tables()} == {1}
     with pytest.raises(ConfigurationError, match="cut 2 is not published; published cuts: 1 to 1"):

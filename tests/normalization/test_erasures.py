@@ -16,6 +16,7 @@ import pytest
 from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError
+from tidemark.lake import purging
 from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG
@@ -123,6 +124,25 @@ def test_a_replay_leaves_the_row_out(
         assert (batch.landed, batch.decoded, batch.events) == (3, 3, 2)
         assert sum(row.events for row in ledger.contents()) == 2
         run_stage("normalize", source, reprocess=True)
+
+
+def test_a_row_that_comes_again_costs_no_look_at_earlier_batches(lake: Lake, tmp_path: Path) -> None:
+    """A source that delivers whole dumps brings the row in each run: only the files of its batch are read for it."""
+    source = _source("repeated_erased", tmp_path)
+    _erase_one(lake, source.source)
+    (tmp_path / "a.json").write_bytes(MESSAGES[1])
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    (stored,) = [path for _, path in purging.stored_data_files(lake.load(("raw", source.source)))]
+    first = Path(stored).read_bytes()
+    Path(stored).write_bytes(b"not to be read")
+    (tmp_path / "b.json").write_bytes(b"\n".join(MESSAGES))
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    assert Path(stored).read_bytes() == b"not to be read"
+    Path(stored).write_bytes(first)
+    assert sorted(_raw(lake, source.source), key=repr) == sorted([None, None, MESSAGES[1], MESSAGES[1]], key=repr)
+    assert _files_with(lake, source.source) == 0
 
 
 def test_a_retried_message_of_the_row_goes(lake: Lake, tmp_path: Path) -> None:

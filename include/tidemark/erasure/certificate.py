@@ -39,6 +39,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     removed_hidden_rows: int = 0
     """Rows in files that a delete hid from readers."""
     rewritten_files: int = 0
+    unknown_files: int = 0
+    """Files that are not the table's in a folder outside of its own (``write.data.path``): nobody knows whose."""
     found: int = 0
     """Rows of the subject that are there now."""
 
@@ -66,6 +68,9 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Events of the key that came after the erasure: they are of a new row."""
     unread_messages: dict[str, list[int]]
     """Undecoded messages in quarantine whose text has the table's name and the key: file and places."""
+    unsearched_messages: dict[str, int]
+    """By file, how many undecoded messages in quarantine may have the key: they are no JSON, are cut off, or write keys
+    otherwise than a person does."""
     unfollowed: int
     """Events of batches up to this one were past their time at the erasure, so they could not show other keys that the
     row had, and what is left under these is not known. 0: the change log had all events."""
@@ -74,8 +79,9 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_found(self) -> bool:
-        """Whether no row of the subject is left, in any file; not so if some of its keys may be unknown."""
-        return not (self.unfollowed or self.unread_messages or any(place.found for place in self.places.values()))
+        """Whether no row of the subject is left, in any file; not so if some of its keys or messages may be unknown."""
+        unknown = self.unfollowed or self.unread_messages or self.unsearched_messages
+        return not (unknown or any(place.found or place.unknown_files for place in self.places.values()))
 
     def as_json(self) -> bytes:
         """Return the certificate as one JSON object."""
@@ -111,7 +117,7 @@ def searched(
     """
     return {
         name: _place(table, edit, removed.get(name, file_edits.NOTHING))
-        for name, table, edit in _searched(lake, ledger, subject, places, erased)
+        for name, table, edit in tables_searched(lake, ledger, subject, places, erased)
     }
 
 
@@ -136,9 +142,10 @@ def compared(lake: Lake, edit: Edit, removed: Found) -> dict[str, Place]:
     return {str(compared_keys.TABLE): msgspec.structs.replace(place, found=place.found + left)}
 
 
-def _searched(
-    lake: Lake, ledger: Ledger, subject: ErasedRow, places: Places, erased: Sequence[Erasure]
+def tables_searched(
+    lake: Lake, ledger: Ledger, subject: ErasedRow, places: Places, erased: Sequence[Erasure] = ()
 ) -> Iterable[tuple[str, Table, Edit]]:
+    """Yield every table of the source that may hold rows of the subject, each with what takes them out of it."""
     of_source = subject.source
     edits = {
         names.raw(of_source): erasures.messages_edit(places.erasable),
@@ -166,5 +173,6 @@ def _place_among(table: Table, edit: Edit, removed: Found, stored: Sequence[str]
         removed_rows=removed.rows,
         removed_hidden_rows=removed.skipped,
         rewritten_files=removed.files,
+        unknown_files=len(purging.unknown_files(table)),
         found=found.rows + found.skipped,
     )

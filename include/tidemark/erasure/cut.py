@@ -12,6 +12,7 @@ from pyiceberg.table import Table
 
 from tidemark.erasure import matches as matching
 from tidemark.erasure.subject import ErasedRow
+from tidemark.erasure.targets import targets_of
 from tidemark.lake import feeds, file_edits, names, pending_schema, purging
 from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.file_edits import Edit, Found
@@ -28,13 +29,8 @@ _Holds = Callable[[pa.RecordBatch], pa.Array]
 
 _MAPS = ("versions",)
 
-
-def targets_of(ledger: Ledger, subject: ErasedRow) -> dict[str, Identifier]:
-    """Return by name the published tables of the subject's table, under each of its names; its own is the last."""
-    known = ledger.published_tables()
-    others = [known[name] for name in subject.names if name != subject.object and name in known]
-    published = {row.object: row.identifier for row in others if row.target is not None}
-    return {**published, subject.object: subject.target}
+_LEFT_BEHIND = frozenset({cuts.STOPPED, cuts.WAITING})
+"""States of tables whose new events wait. What was published under their names before goes into the cut as well."""
 
 
 def tables_of(
@@ -42,8 +38,8 @@ def tables_of(
 ) -> Iterator[tuple[Identifier, Table, Edit]]:
     """Yield the published tables and what moves with them, each with what takes the rows out of it.
 
-    Under an earlier name of the table, another table may be published by now. Compact has built that one again since,
-    so only its feed and its old snapshots have rows of the subject.
+    Under an earlier name of the table, or where it was folded with others, another table may be published by now.
+    Compact has built that one again since, so only its feed and its old snapshots have rows of the subject.
 
     Args:
         lake: the lake.
@@ -51,13 +47,11 @@ def tables_of(
         subject: whose rows.
         erasures: only rows that one of them covers; none: all rows of the key.
     """
-    for name, target in targets_of(ledger, subject).items():
-        ends = {segment.ends for segment in subject.segments if segment.object == name}
-        of_feed = subject.matches(max(filter(None, ends))) if None not in ends else subject.matches()
+    for name, target in targets_of(lake, ledger, subject).published.items():
         own = name == subject.object
         by_table = {
             names.state(target): subject.matches_of_state() if own else [],
-            names.feed(target): of_feed,
+            names.feed(target): _matches_of_feed(subject, name),
         }
         for identifier in (*names.moved_together(target), *names.beside(target), *names.whole_beside(target)):
             table = lake.find(identifier)
@@ -65,6 +59,14 @@ def tables_of(
                 matches = by_table.get(identifier, subject.matches() if own else [])
                 holds = _covered(matching.holds(matches), erasures)
                 yield identifier, table, Edit(where=matching.condition(matches), holds=holds, plain=_MAPS)
+
+
+def _matches_of_feed(subject: ErasedRow, name: str) -> list[matching.Match]:
+    """Return which rows belong to the subject in the feed of what is published under a name."""
+    if name not in subject.names:
+        return []  # ``refusals`` lets no such feed pass that has its key
+    ends = {segment.ends for segment in subject.segments if segment.object == name}
+    return subject.matches(max(filter(None, ends))) if None not in ends else subject.matches()
 
 
 def _covered(holds: _Holds, erasures: Sequence[Erasure]) -> _Holds:
@@ -116,7 +118,7 @@ def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tupl
         removed[str(identifier)] = file_edits.apply(lake, candidate, schema, edit, branch)
     rows = []
     standings = ledger.published_tables()
-    for name, target in targets_of(ledger, subject).items():
+    for name, target in targets_of(lake, ledger, subject).published.items():
         feeds.keep_in_step(lake.load(target), lake.find(names.feed(target)), branch)
         gone = removed[str(target)].rows
         own = erased if name == subject.object else 0
@@ -125,7 +127,7 @@ def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tupl
     cut = CutRow(cut=number, state=cuts.CHECKED, batch=last.batch, reprocessed=last.reprocessed)
     ledger.replace(CutRow, [cut], equals("cut", number))
     for row in rows:
-        if row.state == cuts.STOPPED:  # publishing leaves stopped tables where they are
+        if row.state in _LEFT_BEHIND:  # publishing leaves them where they are
             cuts.move(lake, row.identifier, number)
     cuts.publish(lake, ledger, cut)
     return number, removed
@@ -135,12 +137,11 @@ def _row(lake: Lake, target: Identifier, standing: TableRow, number: int, *, era
     """Return the ledger's row: the table stands where it stood, and its erased events are counted once more."""
     table = lake.load(target)
     before = standing.rows_after or 0
-    stopped = standing.state == cuts.STOPPED
     return msgspec.structs.replace(
         standing,
         cut=number,
         target=str(target),
-        state=cuts.STOPPED if stopped else cuts.CANDIDATE,
+        state=standing.state if standing.state in _LEFT_BEHIND else cuts.CANDIDATE,
         events=standing.held + erased,
         applied=0,
         superseded=0,

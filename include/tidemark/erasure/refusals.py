@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from pyiceberg.table import Table
 
 from tidemark.compaction import renamed
 from tidemark.ddl.lineages import Lineages, Segment
+from tidemark.erasure import certificate
 from tidemark.erasure import cut as erasing_cut
+from tidemark.erasure import matches as matching
+from tidemark.erasure.search import Places
 from tidemark.erasure.subject import ErasedRow
+from tidemark.erasure.targets import Targets, last_targets, targets_of
 from tidemark.errors import ConfigurationError
-from tidemark.lake import foreign, names
+from tidemark.lake import file_edits, foreign, names
 from tidemark.lake.branches import marker
+from tidemark.lake.file_edits import Edit
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.lake.properties import keeps_whole
 from tidemark.ledger.folders import folders
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization.erased_keys import EVERYWHERE
@@ -21,7 +30,9 @@ from tidemark.sources.model import Source
 
 
 def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow) -> None:
-    """Refuse an erasure if a new name or key of the table is not published, or a feed cannot show the subject's rows.
+    """Refuse an erasure if a new name or key of the table is not published, or it cannot take the rows from a table.
+
+    Such a table is a feed that cannot show whose its rows are, or one that no run writes any more.
 
     Raises:
         ConfigurationError: the erasure is refused.
@@ -37,16 +48,35 @@ def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow
             f"{subject.object} got another name or another key at the source, and that is not published yet: nothing "
             f"was erased. Run the source (`tidemark run {source.source}`), then erase"
         )
-    _require_own_feeds(lake, ledger, subject, known)
+    targets = targets_of(lake, ledger, subject)
+    _require_written(lake, ledger, subject, targets)
+    _require_own_feeds(lake, targets, subject, known)
+    _require_apart(lake, targets, subject)
 
 
-def _require_own_feeds(lake: Lake, ledger: Ledger, subject: ErasedRow, known: Lineages) -> None:
+def _require_written(lake: Lake, ledger: Ledger, subject: ErasedRow, targets: Targets) -> None:
+    """Refuse tables that hold rows of the subject, and that no cut moves."""
+    newest = last_targets(ledger).get(subject.object, subject.target)
+    if newest != subject.target:
+        raise ConfigurationError(
+            f"{subject.object} is published as {newest} now, no more as {subject.target}. Nothing was erased. Erase "
+            f"the row from {newest}"
+        )
+    if targets.left:
+        raise ConfigurationError(
+            f"{', '.join(map(str, targets.left))}: no run writes them any more, and they may hold the row, as "
+            f"{' or '.join(subject.names)} was published there before. Nothing was erased. Drop them together with "
+            f"their files, in Spark by `DROP TABLE {lake.spark_name(targets.left[0])} PURGE`, then erase"
+        )
+
+
+def _require_own_feeds(lake: Lake, targets: Targets, subject: ErasedRow, known: Lineages) -> None:
     """Refuse a feed that shows rows of two tables which had its name: the same key may be another row there."""
-    for name, target in erasing_cut.targets_of(ledger, subject).items():
+    for name, target in targets.published.items():
         others = [each for own, each in known.tables.items() if own != subject.object and name in known.names_of(own)]
         shared = any(_overlap(subject.segments, each.segments, name) for each in others)
         feed = lake.find(names.feed(target))
-        if feed is None:
+        if feed is None or name not in subject.names:
             continue
         columns = {field.name for field in feed.schema().fields}
         why = "two tables had its name in turn, and the same key may be another row there" if shared else None
@@ -59,6 +89,33 @@ def _require_own_feeds(lake: Lake, ledger: Ledger, subject: ErasedRow, known: Li
             )
 
 
+def _require_apart(lake: Lake, targets: Targets, subject: ErasedRow) -> None:
+    """Refuse what moves with a table that took the place of shards, if it has the key: as a row of whom is not known.
+
+    The table itself and its state were built anew.
+    """
+    for name, target in targets.published.items():
+        if name in subject.names:
+            continue
+        for each in (*names.beside(target), *names.whole_beside(target)):
+            table = lake.find(each)
+            if table is not None and _may_hold(table, subject):
+                raise ConfigurationError(
+                    f"{each}: {' or '.join(subject.names)} was folded into {target} before, and the key is in this "
+                    f"table, as a row of it or of {name}. Nothing was erased. Drop the table together with its files, "
+                    f"in Spark by `DROP TABLE {lake.spark_name(each)} PURGE`, then erase. The next run with events of "
+                    f"{name} makes it again"
+                )
+
+
+def _may_hold(table: Table, subject: ErasedRow) -> bool:
+    columns, matches = set(table.schema().column_names), subject.matches()
+    if not all(match.values.keys() <= columns for match in matches):
+        return True
+    edit = Edit(where=matching.condition(matches), holds=matching.holds(matches))
+    return file_edits.find(table, edit).files > 0
+
+
 def _overlap(own: Sequence[Segment], other: Sequence[Segment], name: str) -> bool:
     """Return whether there are positions at which either of two tables may have been published under a name."""
     return all(first[0].begins < _lost(second, name) for first, second in ((own, other), (other, own)))
@@ -69,20 +126,56 @@ def _lost(segments: Sequence[Segment], name: str) -> str:
     return max(EVERYWHERE if each.ends is None else each.ends for each in segments if each.object == name)
 
 
-def require_own(lake: Lake, ledger: Ledger, subject: ErasedRow) -> None:
-    """Refuse tables that another writer changed, as the cut would publish what it did, and folders of two tables.
+def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Places, *, begun: bool) -> None:
+    """Refuse an erasure that could not be finished, or would publish or remove what is not the subject's.
+
+    Args:
+        lake: the lake.
+        ledger: of the source.
+        subject: whose rows.
+        places: where they are.
+        begun: whether an attempt before was cut short. Then no other command works on the source.
 
     Raises:
-        ConfigurationError: one was changed, or an erasure would remove files of another table.
+        ConfigurationError: another writer changed a table, or something of it is gone, or cannot be rewritten; or two
+            tables have one folder.
     """
-    tables = erasing_cut.tables_of(lake, ledger, subject)
-    own = {".".join(table.name()) for _, table, _ in tables}
+    again = f"`tidemark rebuild {subject.source} {subject.object}`"
+    done = "" if begun else " Nothing was erased."
+    _require_own_folders(lake, ledger, subject, done)
+    problems = [
+        text for _, table, _ in erasing_cut.tables_of(lake, ledger, subject) if (text := foreign.changes(table))
+    ]
+    if problems:
+        remedy = "Undo it, then give the same command again" if begun else f"Undo it, or {again}, then erase"
+        raise ConfigurationError(f"{'. '.join(problems)}.{done} {remedy}")
+    if gone := list(_gone(lake, ledger, subject)):
+        raise ConfigurationError(
+            f"{', '.join(map(str, gone))}: the cut of an erasure moves it with its table, and it is gone.{done} "
+            f"{'Put it back' if begun else f'{again} and run'}, or drop the table too if nobody reads it, by `DROP "
+            "TABLE ... PURGE`, then erase"
+        )
+    tables = certificate.tables_searched(lake, ledger, subject, places)
+    if problems := [text for _, table, edit in tables if (text := file_edits.obstacle(table, edit))]:
+        layout = "" if begun else f" Where only the layout is older, `tidemark maintain {subject.source}` does it too."
+        raise ConfigurationError(
+            f"{'. '.join(problems)}.{done} Rewrite the table's files as Parquet (`write.format.default`) with the "
+            f"procedure `rewrite_data_files` of Iceberg, option `rewrite-all`, then erase.{layout}"
+        )
+
+
+def _require_own_folders(lake: Lake, ledger: Ledger, subject: ErasedRow, done: str) -> None:
+    own = {".".join(table.name()) for _, table, _ in erasing_cut.tables_of(lake, ledger, subject)}
     if shared := sorted(own & sharing(folders(lake, ledger))):
         raise ConfigurationError(
-            f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go. "
-            "Nothing was erased. Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"
+            f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go.{done} "
+            "Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"
         )
-    problems = [text for _, table, _ in tables if (text := foreign.changes(table))]
-    if problems:
-        again = f"`tidemark rebuild {subject.source} {subject.object}`"
-        raise ConfigurationError(f"{'. '.join(problems)}. Undo it, or {again}, then erase")
+
+
+def _gone(lake: Lake, ledger: Ledger, subject: ErasedRow) -> Iterator[Identifier]:
+    """Yield what a cut has to move with the tables of an erasure, and is not there."""
+    for target in targets_of(lake, ledger, subject).published.values():
+        rows, _ = names.whole_beside(target)
+        needed = (names.state(target), *((rows,) if keeps_whole(lake.load(target).properties) else ()))
+        yield from (each for each in needed if lake.find(each) is None)

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import (
@@ -13,12 +14,12 @@ from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestFile, ManifestWriterV2
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
-from pyiceberg.typedef import Record
+from pyiceberg.typedef import EMPTY_DICT, Record
 
 from tidemark.lake.branches import KEPT_MARKER, MARKER
 from tidemark.lake.data_files import WrittenFile
@@ -29,6 +30,7 @@ def commit_files(
     files: Iterable[WrittenFile],
     *,
     replaced: Sequence[DataFile] = (),
+    dropped: Sequence[DataFile] = (),
     summary: Mapping[str, str] = MappingProxyType({}),
     branch: str = MAIN_BRANCH,
 ) -> None:
@@ -41,6 +43,7 @@ def commit_files(
         table: the table.
         files: files to add.
         replaced: files to remove.
+        dropped: delete files to remove.
         summary: entries for the snapshot's summary.
         branch: branch that gets the snapshot.
 
@@ -48,10 +51,11 @@ def commit_files(
         CommitFailedException: another commit moved the branch meanwhile.
     """
     made = [_data_file(table, file) for file in files]
-    if not (made or replaced or summary):
+    if not (made or replaced or dropped or summary):
         return
     with table.transaction() as transaction:
-        begin = partial(_Exchange, Operation.OVERWRITE) if replaced else partial(_FastAppendFiles, Operation.APPEND)
+        exchange = partial(_Exchange, dropped, Operation.OVERWRITE)
+        begin = exchange if replaced or dropped else partial(_FastAppendFiles, Operation.APPEND)
         with begin(transaction, table.io, snapshot_properties=dict(summary), branch=branch) as snapshot:
             for old in replaced:
                 snapshot.delete_data_file(old)
@@ -66,17 +70,61 @@ class _Exchange(_OverwriteFiles):
     """An overwrite that lists no manifest which has nothing but files that earlier snapshots removed.
 
     PyIceberg's own keeps them for ever, and each later commit and scan reads them. Iceberg's Java library drops them.
+    Nor does it list delete files that are dropped, which PyIceberg's own cannot remove.
     """
+
+    def __init__(self, dropped: Sequence[DataFile], *given: Any, **named: Any) -> None:  # noqa: ANN401  PyIceberg's
+        super().__init__(*given, **named)
+        self._dropped = {file.file_path: file for file in dropped}
 
     def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
         return [
-            manifest
+            left
             for manifest in manifests
             if manifest.has_added_files() or manifest.has_existing_files() or self._wrote(manifest)
+            for left in self._left_of(manifest)
         ]
+
+    def _left_of(self, manifest: ManifestFile) -> list[ManifestFile]:
+        """Return a manifest without the delete files that are dropped."""
+        if not self._dropped or manifest.content is not ManifestContent.DELETES:
+            return [manifest]
+        entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
+        kept = [entry for entry in entries if entry.data_file.file_path not in self._dropped]
+        if len(kept) == len(entries):
+            return [manifest]
+        if not kept:
+            return []
+        metadata = self._transaction.table_metadata
+        spec, output = self.spec(manifest.partition_spec_id), self.new_manifest_output()
+        writer = _DeletesWriter(spec, metadata.schema(), output, self._snapshot_id, self._compression)
+        with writer:
+            for entry in kept:
+                writer.existing(entry)
+        return [writer.to_manifest_file()]
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        summary = super()._summary(snapshot_properties)
+        gone = {"total-delete-files": len(self._dropped)}
+        gone["total-position-deletes"] = sum(file.record_count for file in self._dropped.values())
+        for name, number in gone.items():
+            if number and name in summary:
+                summary[name] = str(max(0, int(summary[name] or 0) - number))
+        return summary
 
     def _wrote(self, manifest: ManifestFile) -> bool:
         return manifest.added_snapshot_id == self._snapshot_id
+
+
+class _DeletesWriter(ManifestWriterV2):
+    """Writes a manifest of delete files."""
+
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
 
 
 def _data_file(table: Table, file: WrittenFile) -> DataFile:

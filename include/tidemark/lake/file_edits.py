@@ -13,16 +13,18 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.manifest import DataFile
+from pyiceberg.io.pyarrow import ArrowScan, _read_deletes
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from tidemark.errors import RetriableLakeError
+from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake.branches import BRINGS, KEPT_MARKER, MARKER, ancestry, head, marker
 from tidemark.lake.commits import commit_files
 from tidemark.lake.data_files import Partition, Target, Writer
 from tidemark.lake.lake import Lake
+
+_READ = frozenset({FileFormat.PARQUET, FileFormat.ORC, FileFormat.PUFFIN})
 
 Rows = Iterable[tuple[Partition, pa.RecordBatch]]
 
@@ -64,6 +66,19 @@ def find(table: Table, edit: Edit, branch: str = MAIN_BRANCH) -> Found:
     return sum((found for _, found in _touched(table, edit, branch)), NOTHING)
 
 
+def obstacle(table: Table, edit: Edit, branch: str = MAIN_BRANCH) -> str | None:
+    """Return why ``apply`` would refuse or fail; None if nothing is known to stop it.
+
+    Only files that another engine wrote, or that are older than the table's partitions, are opened.
+    """
+    for task in _planned(table, edit, branch):
+        if unreadable := _unreadable(table, task):
+            return unreadable
+        if _is_of_older_spec(table, task) and _holding(table, edit, FileScanTask(task.file)):
+            return f"{_told(table, task.file)} has an older layout than the table"
+    return None
+
+
 def apply(lake: Lake, table: Table, schema: pa.Schema, edit: Edit, branch: str = MAIN_BRANCH) -> Found:
     """Replace the files that hold the rows, in one commit that keeps the table's markers; return what was found.
 
@@ -71,18 +86,22 @@ def apply(lake: Lake, table: Table, schema: pa.Schema, edit: Edit, branch: str =
     to a snapshot that expires (``purging``).
 
     Raises:
-        RetriableLakeError: a file has an older partition spec than the table.
+        RetriableLakeError: a file has an older partition spec than the table; ``obstacle`` tells before.
+        ConfigurationError: a file cannot be read.
     """
     table.refresh()
     touched = list(_touched(table, edit, branch))
     marks = markers(table, branch)
-    if touched:
+    replaced = [task.file for task, _ in touched]
+    dangling = _dangling(table, replaced, branch)
+    if touched or dangling:
         target = lake.target(table, schema, plain=edit.plain, bounded=edit.bounded)
         writer = Writer(target)
         for task, _ in touched:
+            _require_current_spec(table, task)
             _rewrite(table, task, edit, partial(_write, writer, target))
-        replaced = [task.file for task, _ in touched]
-        commit_files(table, writer.close(), replaced=replaced, summary=marks, branch=branch)
+        files = writer.close()
+        commit_files(table, files, replaced=replaced, dropped=dangling, summary=marks, branch=branch)
         table.refresh()
     commit_files(table, [], summary=marks or {f"{MARKER}edited": "yes"}, branch=branch)
     table.refresh()
@@ -99,16 +118,50 @@ def markers(table: Table, branch: str = MAIN_BRANCH) -> dict[str, str]:
 
 
 def _touched(table: Table, edit: Edit, branch: str) -> Iterator[tuple[FileScanTask, Found]]:
-    scan = table.scan(row_filter=edit.where, snapshot_id=head(table, branch))
-    for task in scan.plan_files():
+    for task in _planned(table, edit, branch):
+        if unreadable := _unreadable(table, task):
+            raise ConfigurationError(f"{unreadable}. Rewrite the table's files as Parquet, then run this again")
         # Without its delete files, a task reads the rows that deletes hide too.
-        every = sum(pc.sum(edit.holds(rows)).as_py() or 0 for rows in _rows(table, FileScanTask(task.file)))
+        every = _holding(table, edit, FileScanTask(task.file))
         if every:
-            _require_current_spec(table, task.file)
-            seen = every
-            if task.delete_files:
-                seen = sum(pc.sum(edit.holds(rows)).as_py() or 0 for rows in _rows(table, task))
+            seen = _holding(table, edit, task) if task.delete_files else every
             yield task, Found(files=1, rows=seen, skipped=every - seen)
+
+
+def _planned(table: Table, edit: Edit, branch: str) -> Iterable[FileScanTask]:
+    return table.scan(row_filter=edit.where, snapshot_id=head(table, branch)).plan_files()
+
+
+def _holding(table: Table, edit: Edit, task: FileScanTask) -> int:
+    return sum(pc.sum(edit.holds(rows)).as_py() or 0 for rows in _rows(table, task))
+
+
+def _unreadable(table: Table, task: FileScanTask) -> str | None:
+    """Return which file of a task PyIceberg cannot read; None if it can read all."""
+    other = (file for file in (task.file, *task.delete_files) if file.file_format not in _READ)
+    return next((f"{_told(table, file)} is {file.file_format.name}, which is not read here" for file in other), None)
+
+
+def _dangling(table: Table, replaced: Sequence[DataFile], branch: str) -> list[DataFile]:
+    """Return the delete files of a partitioned table that name none of its files but those that are replaced.
+
+    They would stay for ever, and the name of a file that they have may have the value of a column in it.
+    """
+    snapshot = table.snapshot_by_name(branch)
+    if snapshot is None or not any(spec.fields for spec in table.specs().values()):
+        return []
+    files = [
+        entry.data_file
+        for manifest in snapshot.manifests(table.io)
+        if manifest.content is ManifestContent.DELETES
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    ]
+    by_position = [file for file in files if file.content is DataFileContent.POSITION_DELETES]
+    if not by_position:
+        return []
+    live = {task.file.file_path for task in table.scan(snapshot_id=snapshot.snapshot_id).plan_files()}
+    live -= {file.file_path for file in replaced}
+    return [file for file in by_position if live.isdisjoint(_read_deletes(table.io, file))]
 
 
 def _rows(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:
@@ -131,9 +184,17 @@ def _write(writer: Writer, target: Target, partition: Partition, rows: pa.Record
             writer.write(partition, batch)
 
 
-def _require_current_spec(table: Table, file: DataFile) -> None:
-    if file.spec_id != table.metadata.default_spec_id:
+def _is_of_older_spec(table: Table, task: FileScanTask) -> bool:
+    return bool(task.file.spec_id != table.metadata.default_spec_id)
+
+
+def _require_current_spec(table: Table, task: FileScanTask) -> None:
+    if _is_of_older_spec(table, task):
         raise RetriableLakeError(
-            f"{'.'.join(table.name())}: {file.file_path} has an older layout than the table. Rewrite the table's files "
-            f"with Iceberg's `rewrite_data_files` (option `rewrite-all`), then run this again."
+            f"{_told(table, task.file)} has an older layout than the table. Rewrite the table's files with Iceberg's "
+            "`rewrite_data_files` (option `rewrite-all`), then run this again."
         )
+
+
+def _told(table: Table, file: DataFile) -> str:
+    return f"{'.'.join(table.name())}: {file.file_path}"

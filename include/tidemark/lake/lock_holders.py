@@ -13,13 +13,17 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 import psutil
 from sqlalchemy import Connection, text
 
-_COMMAND_SHOWN: Final = 200
+_PROGRAM: Final = "tidemark"
+
+_WORDS: Final = 2
+"""Words of a command line that are shown behind the program: the command, and the source or table that it is for."""
 
 _SESSION_NAME: Final = 63
 """Bytes that PostgreSQL keeps of the name of a session."""
@@ -123,8 +127,18 @@ def _machine() -> str:
 
 
 def _command() -> str:
+    """Return the run of Airflow, or the program and what its command is for.
+
+    It is kept in the lake, in the database of the catalog and in logs. So it has no option and no word with ``=``,
+    which may be the key of a row that is erased, and no word at all of a program that is not Tidemark's.
+    """
     run = [os.environ[name] for name in _RUN if name in os.environ]
-    return f"Airflow, {' '.join(run)}" if run else " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:_COMMAND_SHOWN]
+    if run:
+        return f"Airflow, {' '.join(run)}"
+    program, *words = sys.argv
+    name = Path(program).name
+    plain = takewhile(lambda word: "=" not in word and not word.startswith("-"), words[:_WORDS])
+    return " ".join([name, *plain]) if name == _PROGRAM else name
 
 
 def _lives(pid: int, began: float) -> bool:

@@ -114,7 +114,11 @@ NAMES_PROPERTY = "tidemark.names"
 """JSON: columns that have other names than at the source; name there to published name."""
 
 SHARDS_PROPERTY = "tidemark.shards"
-"""JSON: the tables that are folded into it, by the source's names, each with the columns that are added to its rows."""
+"""JSON: the tables that are folded into it, by the source's names, each with the columns that are added to its rows. A
+table that took the place of these, as they are published apart now, still has it."""
+
+FOLDED_PROPERTY = "tidemark.folded"
+"""Of a folded table that is seen as one of its shards (``queries.shard_views``): the name that all have together."""
 
 LAYOUT_PROPERTY = "tidemark.layout"
 """JSON: the layout that the source file declared when the table last followed it (``tables.layouts``)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 
 import pyarrow.fs as pafs
 import structlog
@@ -24,6 +25,8 @@ from tidemark.lake.names import is_fence
 log = structlog.get_logger(__name__)
 
 _METADATA_FILE = ".metadata.json"
+
+_WITH_FOLDERS = frozenset({"local", "hdfs"})
 
 _COMMITTED_BY_NOW = timedelta(hours=1)
 """Age from which on a data file belongs to no commit that is under way."""
@@ -61,6 +64,21 @@ def purge(table: Table, keep: str | None = None) -> Purged:
     removed = _remove_unused(table, before)
     log.info("purged", table=".".join(table.name()), refs=len(gone), snapshots=len(old), files=removed)
     return Purged(refs=tuple(gone), snapshots=len(old), files=removed)
+
+
+def drop(table: Table) -> None:
+    """Drop a table from the catalog, and delete all files that its snapshots consist of, which nothing else would find.
+
+    The table must not be a copy that shares files with another (``copies``).
+    """
+    used = files_of(table)
+    table.catalog.drop_table(table.name())
+    files, _ = _store(table, table.location())
+    there = [path for path in sorted(used) if files.get_file_info(path).type is pafs.FileType.File]
+    for path in there:
+        files.delete_file(path)
+    _remove_empty_folders(table)
+    log.info("dropped", table=".".join(table.name()), files=len(there))
 
 
 def purge_shared(table: Table, owner: str) -> Purged:
@@ -109,10 +127,23 @@ def files_of(table: Table) -> set[str]:
     return {_path(table, location) for location in _used(table)}
 
 
+def unknown_files(table: Table) -> list[str]:
+    """Return the files beside those of the table in folders outside of its own that its properties name.
+
+    They may be what a failed task or a purge left, or another table's. So nothing removes them.
+    """
+    used = files_of(table)
+    return [path for _, path in _stored_in(table, _folders_elsewhere(table)) if path not in used]
+
+
 def stored_files(table: Table) -> list[tuple[pafs.FileSystem, str]]:
     """Return every file in the folders of the table, used or not, but for Iceberg's metadata files."""
+    return _stored_in(table, _folders(table))
+
+
+def _stored_in(table: Table, folders: Iterable[str]) -> list[tuple[pafs.FileSystem, str]]:
     found = []
-    for folder in dict.fromkeys(_folders(table)):
+    for folder in dict.fromkeys(folders):
         files, path = _store(table, folder)
         if files.get_file_info(path).type is pafs.FileType.NotFound:
             continue
@@ -133,7 +164,24 @@ def _remove_unused(table: Table, before: set[str]) -> int:
         if path in stored or files.get_file_info(path).type is pafs.FileType.File:
             files.delete_file(path)
             removed += 1
+    _remove_empty_folders(table)
     return removed
+
+
+def _remove_empty_folders(table: Table) -> None:
+    """Remove the folders within a table's own that hold no file: the name of one may have the value of a column in it.
+
+    An object store has no folders.
+    """
+    for folder in dict.fromkeys(_folders(table)):
+        files, path = _store(table, folder)
+        if files.type_name not in _WITH_FOLDERS or files.get_file_info(path).type is not pafs.FileType.Directory:
+            continue
+        stored = files.get_file_info(pafs.FileSelector(path, recursive=True))
+        used = {str(parent) for info in stored if info.is_file for parent in PurePosixPath(info.path).parents}
+        empty = {info.path for info in stored if info.type is pafs.FileType.Directory} - used
+        for each in sorted(empty, reverse=True):  # a folder comes behind those in it
+            files.delete_dir(each)
 
 
 def _data_files(table: Table, snapshots: Iterable[Snapshot]) -> dict[str, str]:
@@ -163,10 +211,16 @@ def _folders(table: Table) -> Iterator[str]:
     """Yield the folders that hold no file of another table: those within the table's own location."""
     location = table.location()
     yield from (f"{location}/data", f"{location}/metadata")
-    for name in ("write.data.path", "write.metadata.path"):
-        folder = table.properties.get(name, "").rstrip("/")
-        if folder.startswith(f"{location}/"):
-            yield folder
+    yield from (folder for folder in _folders_named(table) if folder.startswith(f"{location}/"))
+
+
+def _folders_elsewhere(table: Table) -> Iterator[str]:
+    yield from (folder for folder in _folders_named(table) if not folder.startswith(f"{table.location()}/"))
+
+
+def _folders_named(table: Table) -> list[str]:
+    named = (table.properties.get(name, "").rstrip("/") for name in ("write.data.path", "write.metadata.path"))
+    return [folder for folder in named if folder]
 
 
 def _store(table: Table, location: str) -> tuple[pafs.FileSystem, str]:

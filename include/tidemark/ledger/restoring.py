@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyiceberg.table import Table
 
+from tidemark.lake import purging
 from tidemark.lake.branches import cut_tags, head, put_back, remove_tags, was_rebuilt
 from tidemark.lake.earlier_schemas import has_other_names, schema_with
 from tidemark.lake.filters import above
@@ -42,7 +43,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     """Put all tables of the source back to what a published cut shows, and forget the cuts after it.
 
     The change log keeps their events: the next compact folds them again. A table that the cut does not have is
-    dropped, and so is its feed. Any other feed goes on: what changed is added to it for its readers
+    dropped with its files, and so is its feed. Any other feed goes on: what changed is added to it for its readers
     (``compaction.feeding``).
 
     Returns:
@@ -72,7 +73,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
     ledger.forget(CutRow, above("cut", cut))
     for _, table, snapshot in moves:
         if snapshot is None:
-            lake.catalog.drop_table(table.name())
+            purging.drop(table)
         elif not is_feed(table.name()[-1]):
             put_back(table.refresh(), snapshot, schema_with(table, snapshot))
     ledger.forget(TableRow, above("cut", cut))

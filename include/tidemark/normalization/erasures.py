@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -40,7 +41,12 @@ from tidemark.values.sealed_messages import exchanged
 SECRET_VARIABLE = "TIDEMARK_ERASE_SECRET"  # noqa: S105  the name of it
 
 _FOUND, _SCRUBBED = "erased", "scrubbed"
-"""Markers of the change log and of ``raw``: they are equal once the bytes of the erased events are gone."""
+"""Markers of the change log and of ``raw``: they are equal once the bytes of the erased events are gone.
+
+Behind an id of its own, a marker has the batches of ``raw`` with the messages; without any, all may have them."""
+
+_MANY_BATCHES = 100
+"""Batches from which on a marker names none."""
 
 _key_columns = msgspec.json.Decoder(tuple[KeyColumn, ...])
 
@@ -104,12 +110,19 @@ def messages_edit(places: Places) -> Edit:
     )
 
 
-def marks(tasks: Iterable[Done]) -> dict[str, str]:
+def marks(tasks: Iterable[Done], batches: Collection[int]) -> dict[str, str]:
     """Return the marker of a commit of the change log after which ``raw`` is to be scrubbed; nothing for no scrubbing.
 
     The bytes go only when the change log has the events of the other rows in the same messages.
+
+    Args:
+        tasks: what was decoded.
+        batches: the batches that its messages landed with.
     """
-    return {_FOUND: uuid.uuid4().hex} if any(task.erased for task in tasks) else {}
+    if not any(task.erased for task in tasks):
+        return {}
+    named = sorted(batches) if len(batches) < _MANY_BATCHES else []
+    return {_FOUND: " ".join([uuid.uuid4().hex, *map(str, named)])}
 
 
 def scrub(lake: Lake, source: str) -> None:
@@ -126,7 +139,10 @@ def scrub(lake: Lake, source: str) -> None:
         return
     rows = log.scan(row_filter=equals("kind", RowKind.ERASED.value), selected_fields=("file", "place")).to_arrow()
     places = set(zip(rows.column("file").to_pylist(), rows.column("place").to_pylist(), strict=True))
-    file_edits.apply(lake, raw, RAW, messages_edit(places))
+    edit, batches = messages_edit(places), [int(batch) for batch in found.split(" ")[1:]]
+    if batches:  # the partitions of ``raw``: nothing else tells which of its files have a message
+        edit = replace(edit, where=And(edit.where, among("batch", batches)))
+    file_edits.apply(lake, raw, RAW, edit)
     purging.purge(raw)
     quarantine = lake.find(names.quarantine(source))
     if quarantine is not None:

@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError
-from tidemark.lake.properties import KEY_PROPERTY, OBJECT_PROPERTY
+from tidemark.lake.properties import FOLDED_PROPERTY, KEY_PROPERTY, OBJECT_PROPERTY
 from tidemark.sources.routes import SHARD_COLUMN
 from tidemark.tables import shard_rules
 from tidemark.tables.schemas import columns_of, key_of
 from tidemark.text import suggestion
-
-_FOLDED_PROPERTY = "tidemark.folded"
-"""Of a view alone: the name that the shards of the table have together."""
 
 
 def shard_of(table: Table, name: str, given: Sequence[str]) -> tuple[Table, list[str]]:
@@ -56,12 +53,12 @@ def shard_of(table: Table, name: str, given: Sequence[str]) -> tuple[Table, list
 
 def folded_name(table: Table) -> str:
     """Return the name that the ledger has for a table; for a view, the name of all its shards together."""
-    return table.properties.get(_FOLDED_PROPERTY) or table.properties[OBJECT_PROPERTY]
+    return table.properties.get(FOLDED_PROPERTY) or table.properties[OBJECT_PROPERTY]
 
 
 def is_view(table: Table) -> bool:
     """Return whether a table is seen as one of its shards."""
-    return _FOLDED_PROPERTY in table.properties
+    return FOLDED_PROPERTY in table.properties
 
 
 def names_of(table: Table) -> set[str]:
@@ -80,7 +77,7 @@ def _view(table: Table, shard: str, own: set[str]) -> Table:
     properties = {
         **table.properties,
         OBJECT_PROPERTY: shard,
-        _FOLDED_PROPERTY: table.properties[OBJECT_PROPERTY],
+        FOLDED_PROPERTY: table.properties[OBJECT_PROPERTY],
         KEY_PROPERTY: json.dumps([name for name in key_of(table) if name not in own]),
     }
     metadata = table.metadata.model_copy(update={"properties": properties})

@@ -14,12 +14,12 @@ from pyiceberg.table import Table
 from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.events import TableId
 from tidemark.lake.earlier_schemas import names_with
-from tidemark.lake.filters import at_most, equals
+from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import Class, DifferingKey, ReconciliationRow, Result
 from tidemark.ledger.rows import TableRow
-from tidemark.reconciliation import kinds
+from tidemark.reconciliation import kept_keys, kinds
 from tidemark.reconciliation.classing import Events, Log, settling
 from tidemark.reconciliation.comparing import Comparison, Found, Known
 from tidemark.reconciliation.connections import Address, address_of
@@ -72,8 +72,8 @@ def reconcile(
         for each in rows:
             row = _published(ledger).get(each.object, each)  # a cut may have been published meanwhile
             work = _Work(lake, ledger, source, database, [past for past in earlier if past.object == row.object])
-            outcome = work.outcome(row, number)
-            ledger.replace(ReconciliationRow, [outcome], at_most("run", number - KEPT_RUNS))
+            erased = kept_keys.finished(ledger, row.object)
+            outcome = kept_keys.write(lake, source.source, work.outcome(row, number), erased, number - KEPT_RUNS)
             log.info("reconciled", source=source.source, table=outcome.target, result=outcome.result)
             yield outcome
 

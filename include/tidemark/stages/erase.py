@@ -28,7 +28,7 @@ from tidemark.lake.file_edits import Edit, Found
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
-from tidemark.ledger.erasure_rows import DONE, ErasureRow
+from tidemark.ledger.erasure_rows import BEGUN, DONE, ErasureRow
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures, retrying
@@ -100,14 +100,13 @@ def run(
         return _verified(work, mine)
     places = search(lake, ledger, source, subject, secret, asked)
     unfollowed = max((batch for _, batch in Expired(lake, source.source).among(subject.names)), default=0)
+    begun = any(row.state == BEGUN for row in mine)
     if dry_run:
-        found = certificates.searched(lake, ledger, subject, places, {})
-        found |= certificates.compared(lake, work.compared(asked), file_edits.NOTHING)
-        return _with(_report(source, subject, found, places, {"dry_run": 1}), problems=_unfollowed(subject, unfollowed))
+        return _rehearsed(work, places, asked, unfollowed, begun=begun)
     is_done = bool(mine) and all(row.state == DONE and (row.unfollowed or 0) <= unfollowed for row in mine)
     if is_done and not _is_anything(work, places, asked, unread=unread):
         return _verified(work, mine)
-    refusals.require_own(lake, ledger, subject)
+    refusals.require_possible(lake, ledger, subject, places, begun=begun)
     log.info("erasing", source=source.source, table=str(subject.target), events=len(places.events))
     rows = attempts.begin(ledger, subject, secret, mine, attempts.time_of(places, mine, known), unfollowed)
     removed, cut = _erased(work, rows, places, unread=unread)
@@ -115,6 +114,16 @@ def run(
     report = _certified(work, done, removed, places_before=places)
     ledger.replace(ErasureRow, done, attempts.are(done))
     return report
+
+
+def _rehearsed(work: _Work, places: Places, asked: Sequence[Erasure], unfollowed: int, *, begun: bool) -> StageReport:
+    """Return what is there of the rows, with the problems that the erasure would have."""
+    lake, ledger, subject = work.lake, work.ledger, work.subject
+    refusals.require_possible(lake, ledger, subject, places, begun=begun)
+    found = certificates.searched(lake, ledger, subject, places, {})
+    found |= certificates.compared(lake, work.compared(asked), file_edits.NOTHING)
+    problems = (*_unsearched(subject, places.unsearched), *_unfollowed(subject, unfollowed))
+    return _with(_report(work.source, subject, found, places, {"dry_run": 1}), problems=problems)
 
 
 def _is_anything(work: _Work, places: Places, asked: Sequence[Erasure], *, unread: bool) -> bool:
@@ -176,6 +185,7 @@ def _certified(
         places=places,
         newer_events=found.newer,
         unread_messages=by_file(found.unread),
+        unsearched_messages=dict(found.unsearched),
         unfollowed=max(row.unfollowed or 0 for row in rows),
         dumps=dumps(places_before or found),
     )
@@ -188,7 +198,8 @@ def _certified(
     }
     report = _report(source, subject, written.places, places_before or found, summary, left=written.unread_messages)
     ahead = _ahead(subject, max(row.before for row in rows))
-    return _with(report, problems=_unfollowed(subject, written.unfollowed), remarks=ahead)
+    problems = (*_unsearched(subject, written.unsearched_messages), *_unfollowed(subject, written.unfollowed))
+    return _with(report, problems=problems, remarks=ahead)
 
 
 def _with(report: StageReport, *, problems: Iterable[str] = (), remarks: Iterable[str] = ()) -> StageReport:
@@ -202,6 +213,16 @@ def _unfollowed(subject: ErasedRow, batch: int) -> Iterator[str]:
             "the row had another key in them, it is not known, and what is left under it was not searched. Erase the "
             "row's earlier keys by name too. Or decode all messages again before you erase, as long as raw has them: "
             f"`tidemark run {subject.source} --reprocess`, without dates"
+        )
+
+
+def _unsearched(subject: ErasedRow, messages: Mapping[str, int]) -> Iterator[str]:
+    for file, number in sorted(messages.items()):
+        yield (
+            f"{file}: {number} message{'s' * (number != 1)} in quarantine could not be decoded, and whether the row is "
+            "there is not known: no JSON, cut off, or with keys that are written otherwise. Correct the cause and "
+            f"`tidemark quarantine retry {subject.source}`, or let them expire (`retention: raw_days` and "
+            "`quarantine_days`). Then give the command with `--verify`"
         )
 
 
@@ -231,6 +252,13 @@ def _report(
             f"{listed}: a file of the last hour has the key, and it may be of a commit that is under way. Erase again "
             "in an hour"
         )
+    problems += [
+        f"{name}: {place.unknown_files} files beside its own in the folder of `write.data.path` or "
+        "`write.metadata.path`, which may be what a failed run left. Remove them if they are no other table's, then "
+        "give the command with `--verify`"
+        for name, place in places.items()
+        if place.unknown_files
+    ]
     problems += [
         f"{file}, messages {', '.join(map(str, numbers))}: not decoded, in quarantine, and the text has the table's "
         f"name and the key. Correct the cause and `tidemark quarantine retry {source.source}`, or erase with `--unread`"

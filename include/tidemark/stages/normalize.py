@@ -242,7 +242,7 @@ def _decode(
     member_rows.note(ledger, derived.unknown_members(), replaced, reprocessed)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
     ledger.replace(BatchRow, rows, replaced)
-    marks = {"batch": str(newest), **erasures.marks(derived.tasks)}
+    marks = {"batch": str(newest), **erasures.marks(derived.tasks, batches)}
     lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
     source_changes.remember(ledger, tables.source, newest)
     erasures.scrub(lake, tables.source.source)

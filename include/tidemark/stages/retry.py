@@ -118,7 +118,7 @@ def _decode_again(
     ledger.write_contents(found, done)
     ledger.replace(BatchRow, rows, above("batch", done))
     derived.settle(ledger, last)
-    branch, again = f"{retrying.RETRY}{last}", erasures.marks(derived.tasks)
+    branch, again = f"{retrying.RETRY}{last}", erasures.marks(derived.tasks, landed_with)
     quarantine = branch_from_main(quarantine, branch)
     lake.append_files(quarantine, derived.set_aside, {"retry": str(last)}, instead_of=where, branch=branch)
     lake.append_files(changelog, derived.files, {"batch": str(last), "retry": str(last), **again})

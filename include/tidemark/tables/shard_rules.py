@@ -11,8 +11,9 @@ from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError, UnreadableValueError
 from tidemark.events import Column, Encoding
-from tidemark.lake.properties import SHARDS_PROPERTY
+from tidemark.lake.properties import FOLDED_PROPERTY, OBJECT_PROPERTY, SHARDS_PROPERTY
 from tidemark.sources.model import Table as Promised
+from tidemark.sources.routes import is_folded
 from tidemark.tables.plan import Found
 from tidemark.tables.shards import added_columns
 from tidemark.values.plain import read_value
@@ -36,9 +37,11 @@ def table_history(found: Found) -> SchemaHistory:
 
 def recorded(table: Table | None) -> dict[str, dict[str, str]]:
     """Return the shards that a table was built from, each with the columns that were added to it; empty for none."""
-    shards: dict[str, dict[str, str]] = (
-        json.loads(table.properties.get(SHARDS_PROPERTY, "{}")) if table is not None else {}
-    )
+    if table is None or not is_folded(
+        table.properties.get(FOLDED_PROPERTY) or table.properties.get(OBJECT_PROPERTY, "")
+    ):
+        return {}
+    shards: dict[str, dict[str, str]] = json.loads(table.properties.get(SHARDS_PROPERTY, "{}"))
     return shards
 
 

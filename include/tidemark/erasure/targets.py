@@ -1,0 +1,83 @@
+"""Which tables may hold rows of a subject, as its table is, or was, published there: alone or folded with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from tidemark.erasure.subject import ErasedRow
+from tidemark.lake.filters import equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier, beside, moved_together, whole_beside
+from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_OF_PROPERTY
+from tidemark.ledger import cuts
+from tidemark.ledger.ledger import Ledger
+from tidemark.sources.routes import entry_of, is_folded
+from tidemark.tables.shard_rules import recorded
+from tidemark.values.declared_types import matched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """The tables that are there."""
+
+    published: Mapping[str, Identifier]
+    """By the source's name, those that cuts move; the subject's own is the last. What is published there under a name
+    that the subject's table never had took the place of what it was folded into, and has its old snapshots."""
+    left: Sequence[Identifier]
+    """Those that no run writes any more, with what moved with them."""
+
+
+def targets_of(lake: Lake, ledger: Ledger, subject: ErasedRow) -> Targets:
+    """Return the tables that may hold rows of a subject, as far as they are there."""
+    newest, published, left = last_targets(ledger), dict[str, Identifier](), list[Identifier]()
+    for target in _ever(ledger, subject):
+        table = lake.find(target)
+        owner = table.properties.get(SOURCE_PROPERTY) if table is not None else None
+        if owner not in {None, subject.source}:
+            continue  # dropped here, and made by another source since
+        if table is None or owner is None or not _is_written(table, target, newest, subject):
+            left += _there(lake, target, subject.source)
+        else:
+            published[table.properties[OBJECT_PROPERTY]] = target
+    published.pop(subject.object, None)
+    return Targets(published={**published, subject.object: subject.target}, left=left)
+
+
+def last_targets(ledger: Ledger) -> dict[str, Identifier]:
+    """Return by the source's name the table that it was last published as, whatever became of it later."""
+    rows = sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
+    return {row.object: row.identifier for row in rows}
+
+
+def _ever(ledger: Ledger, subject: ErasedRow) -> list[Identifier]:
+    """Return every table that the subject's table was published as, under each of its names."""
+    rows = sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
+    return list(dict.fromkeys(row.identifier for row in rows if _is_of(row.object, subject)))
+
+
+def _is_of(name: str, subject: ErasedRow) -> bool:
+    if is_folded(name):
+        return any(matched(entry_of(name), own) for own in subject.names)
+    return name in subject.names
+
+
+def _is_written(table: Table, target: Identifier, newest: Mapping[str, Identifier], subject: ErasedRow) -> bool:
+    """Return whether cuts move a table, and its rows are those of tables that are published apart from the subject's.
+
+    A folded table with the subject's table among its shards is not: that table is published apart now.
+    """
+    return newest.get(table.properties[OBJECT_PROPERTY]) == target and recorded(table).keys().isdisjoint(subject.names)
+
+
+def _there(lake: Lake, target: Identifier, source: str) -> Iterator[Identifier]:
+    """Yield a table that Tidemark made, and what moved with it, as far as they are there."""
+    for each in (*moved_together(target), *beside(target), *whole_beside(target)):
+        table = lake.find(each)
+        if table is None:
+            continue
+        made_by = table.properties.get(SOURCE_PROPERTY, "" if each == target else source)
+        if made_by == source and table.properties.get(STATE_OF_PROPERTY, str(target)) == str(target):
+            yield each

@@ -1,0 +1,60 @@
+"""What the text of an undecoded message tells of a row."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidemark.erasure.undecoded import _pattern, _Sought, may_hold, spelled
+
+
+def _sought(value: str, *, as_is: bool = True) -> _Sought:
+    return _Sought(
+        table=_pattern(spelled("people")),
+        members=[_pattern(rf'{spelled("email")}\\*"\s*:')],
+        cells=[_pattern(rf"{spelled('email')}\W{{1,20}}0*{spelled(value)}(?:\W|$)")],
+        as_is=as_is,
+    )
+
+
+@pytest.mark.parametrize("value", ["müller@x.org", "a/b", 'quo"te\\', "tab\there", "\U0001f600", "<1>"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_key_is_found_however_json_writes_it(value: str, depth: int) -> None:
+    """As UTF-8 and in escapes of either case, with a slash escaped or not, in a text in a text, and cut off."""
+    for ascii_only in (True, False):
+        text: object = {"table": "people", "data": {"email": value, "age": 1}}
+        for _ in range(depth):
+            text = json.dumps(text, ensure_ascii=ascii_only)
+        assert isinstance(text, str)
+        for written in (
+            text,
+            text.replace("\\u00f", "\\u00F"),
+            text.replace("/", r"\/"),
+            text[: text.index("age") + 1],
+        ):
+            assert _sought(value).is_in(written.encode()), written
+    assert not _sought(value + "x").is_in(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        (b'{"table": "people", "data": {"email": "other", "age": 1}}', False),
+        (b'{"table": "orders", "data": {"buyer": "other"}}', False),
+        (b'{"table": "people", "data": {"email": "other", "ag', False),
+        (b'{"table": "people", "data": [["other", 1]]}', True),
+        (b'{"table": "people", "columns": [{"name": "email", "value": "me@x.org"}]}', True),
+        (b'{"table": "people", "data": {"age": 1, "em', True),
+        (b'{"data": {"email": "me@x.org", "age": 1}, "tab', True),
+        (b"\x00\x08Obj\x14me@x.org", True),
+        (b"me@x.org,people", True),
+        ('{"table": "people", "name": "Müller", "email": "a"}'.encode("latin-1"), True),
+        ('{"table": "people", "email": "a", "name": "Mü'.encode()[:-1], False),
+    ],
+)
+def test_a_message_is_not_cleared_by_a_text_that_does_not_show_the_key(text: bytes, *, unknown: bool) -> None:
+    """No JSON, no UTF-8, rows without names of columns, and what is cut off before the key: nobody knows."""
+    assert not _sought("me@x.org").is_in(text)
+    assert may_hold(text, [_sought("me@x.org")]) is unknown
+    assert may_hold(text, [_sought("me@x.org", as_is=False)])
