@@ -17,9 +17,10 @@ import msgspec
 
 from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
-from tidemark.ddl.migrations import Copies, belongs_to
+from tidemark.ddl.migrations import Copies
 from tidemark.ddl.names import Renaming
 from tidemark.ddl.stated_tables import KnownTables, certain, in_turn, with_events
+from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -207,16 +208,17 @@ def by_statements(
     """Return the history of each table that statements concern; with ``unsure``, also what may be of another table."""
     known = KnownTables(objects)
     found: dict[str, list[tuple[StatementRow, ddl_changes.Change]]] = {}
-    copies = Copies()
+    swaps, copies = Swaps(rows, known), Copies()
     for row, change, later, arrived in in_turn(rows, known):
         tables = known.claimants(change.table, row, renames=isinstance(change, ddl_changes.RenameTable))
         if isinstance(change, ddl_changes.RenameTable):
             old, new = (known.normal(named, row) for named in (change.table, change.new))
-            taking = known.claimants(change.new, row, renames=True)
-            for name, each in itertools.product(taking, copies.renamed(old, new, row) if taking else ()):
+            taking, swapped = known.claimants(change.new, row, renames=True), swaps.has(row, change)
+            changed = copies.renamed(old, new, row) if taking else []
+            for name, each in itertools.product(taking, changed if swapped or unsure else ()):
                 found.setdefault(name, []).append((each[0], each[1] if unsure else certain(each[1], taking)))
             # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
-            if not arrived.isdisjoint(tables) or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
+            if swapped or not arrived.isdisjoint(tables):
                 continue
         else:
             copies.add(known.normal(change.table, row), row, change)

@@ -21,6 +21,9 @@ _TABLES = re.compile(
 )
 """Names of such tables, as the tools' documents have them."""
 
+_COPIES = re.compile(r"_.+_(?:gho|new)|__osc_new_.+|lhmn_.+", re.IGNORECASE)
+"""Those of the names that copies have."""
+
 _COLUMNS = (AddColumn, DropColumn, RenameColumn, ChangeType)
 
 
@@ -32,6 +35,20 @@ def belongs_to(name: str) -> str | None:
     """
     found = _TABLES.fullmatch(name)
     return next(filter(None, found.groups()), None) if found else None
+
+
+def is_copy(name: str) -> bool:
+    """Return whether a name is that of a copy, which is to take the name of its table; others are put aside.
+
+    >>> is_copy("_orders_new"), is_copy("_orders_old")
+    (True, False)
+    """
+    return belongs_to(name) is not None and _COPIES.fullmatch(name) is not None
+
+
+def may_be_by_hand(copy: str) -> bool:
+    """Return whether people name copies of their own so, too: ``_orders_new``, and hardly ``_orders_gho``."""
+    return copy.casefold().endswith("_new")
 
 
 def is_tools_own(database: str, name: str, known: Container[str]) -> bool:

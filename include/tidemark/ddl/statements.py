@@ -215,12 +215,12 @@ class StatementReader(Words):
             raise UnreadableError("a RENAME without TABLE")
         more = True
         while more:
-            self.exists()
+            conditional = self.exists()
             old = self.name()
             self._waits()
             if not self.takes("TO"):
                 raise UnreadableError("a RENAME without TO", old)
-            yield RenameTable(old, self.name())
+            yield RenameTable(old, self.name(), conditional)
             more = self.takes_kind(TokenType.COMMA)
         self.ends()
 
@@ -230,7 +230,7 @@ class StatementReader(Words):
         if not self.takes("TABLE"):
             self._of_many_tables()
             return
-        self.exists()
+        conditional = self.exists()
         self.takes("ONLY")
         table = self.name()
         self.takes_kind(TokenType.STAR)
@@ -241,7 +241,8 @@ class StatementReader(Words):
         actions = _of_one_action(clauses) if self.dialect == "tsql" else clauses
         changes = [change for tokens in actions for change in Clause(tokens, self.dialect, table).read()]
         # All clauses are of the table as it was called before, wherever among them it gets another name.
-        yield from sorted(changes, key=lambda change: isinstance(change, RenameTable))
+        yield from (change for change in changes if not isinstance(change, RenameTable))
+        yield from (each._replace(conditional=conditional) for each in changes if isinstance(each, RenameTable))
 
     def _of_many_tables(self) -> None:
         """Check that an ALTER of something else changes no tables with it."""
