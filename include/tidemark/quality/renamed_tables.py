@@ -130,8 +130,8 @@ def _reason(name: str, rename: TableRename) -> str:
         return (
             f"a copy took its name, as schema-change tools do it: {without_values(rename.statement)}. No event of "
             f"{rename.copy} ever came, so the copy may have been empty, and {name} would hold rows that the source "
-            "does not have. If a tool filled the copy, approve the cut; else load the table anew. Capture the rows of such "
-            "copies, too, so that no cut waits for it"
+            "does not have. If a tool filled the copy, approve the cut; else load the table anew. Capture the rows of "
+            "such copies, too, so that no cut waits for it"
         )
     parts = ""
     if rename.together:
