@@ -108,6 +108,19 @@ CASES = [
         lambda t: [Log(f"_{t.table}_gho").statement(15, "DROP TABLE IF EXISTS {}")],
     ),
     case(
+        "added_twice",
+        "id x y",
+        [(1, None, "a"), (2, 7, "b")],
+        lambda t: [t.put(1, id=1, v="a")],
+        lambda t: [
+            t.ddl(3, "ADD COLUMN x int"),
+            t.ddl(4, "ADD COLUMN IF NOT EXISTS x int DEFAULT 5"),
+            t.statement(5, "ALTER TABLE {0} RENAME COLUMN v TO w; ALTER TABLE {0} RENAME COLUMN w TO y"),
+            t.put(6, id=2, x=7, y="b"),
+        ],
+        beside="whole",
+    ),
+    case(
         "rename_in_one_run",
         "id b",
         [(1, "z"), (2, "y")],
