@@ -91,6 +91,22 @@ _FILLED = [
 """Tables get columns with constants before, in and after the statements that rename them."""
 
 
+_ASIDE, _RETIRED = Log("aside"), Log("_aside_old")
+_TWICE, _THEN = Log("twice"), Log("then")
+_IN_TURN = [
+    _ASIDE.put(1, id=1, v="a"),
+    _ASIDE.statement(2, "RENAME TABLE {} TO _aside_old"),
+    _RETIRED.put(3, None, id=2, v="retired"),
+    _ASIDE.put(4, id=3, v="anew"),
+    _TWICE.put(1, id=1, v="a"),
+    _TWICE.statement(2, "RENAME TABLE IF EXISTS {} TO then"),
+    _THEN.put(3, id=2, v="b"),
+    _TWICE.statement(4, "RENAME TABLE IF EXISTS {} TO then"),
+    _THEN.put(5, id=3, v="c"),
+]
+"""A table is put aside under a tool's name, and one is renamed by a statement that runs twice."""
+
+
 @pytest.fixture(scope="module")
 def reports_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, StageReport]]:
     """All histories in each delivery, as tables of one source; the reports of its runs."""
@@ -99,7 +115,7 @@ def reports_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     runs = [cut(done.log, delivery, _RUNS) for (_, delivery), done in CASES.items()]
     reports = []
     for run in range(_RUNS):
-        filled = _FILLED if run == 0 else []
+        filled = [*_FILLED, *_IN_TURN] if run == 0 else []
         deliver(landing, f"run-{run}", [*(message for each in runs for message in each[run]), *filled])
         reports.append({stage: _run(stage, source) for stage in STAGES})
     return reports
@@ -142,6 +158,15 @@ def test_statements_on_columns_go_with_their_table(reports_by_run: list[dict[str
     found = {name: sorted([row["id"], row["v"], *_numbers(row)] for row in rows) for name, rows in held.items()}
     assert found["filled_a"] == [[1, "b", 9]]
     assert found["filled_c"] == [[1, "a", 7, 1], [2, "new", 8, 1], [3, "newer", 6, 5]]
+
+
+def test_a_table_that_is_put_aside_takes_its_rows_with_it(
+    reports_by_run: list[dict[str, StageReport]], lake: Lake
+) -> None:
+    """Whatever name it gets, where no copy takes its place; and a statement that runs twice takes nothing away."""
+    tables = {name: lake.load((_SOURCE, name)).scan().to_arrow() for name in ("aside", "_aside_old", "then")}
+    found = {name: sorted(rows.column("v").to_pylist()) for name, rows in tables.items()}
+    assert found == {"aside": ["anew"], "_aside_old": ["a", "retired"], "then": ["a", "b", "c"]}
 
 
 def _numbers(row: dict[str, Any]) -> list[Any]:

@@ -93,8 +93,11 @@ CASES = [
         "id n",
         [(1, 5), (2, 5), (3, 7), (4, 5)],
         lambda t: [t.put(1, id=1, a="x")],
-        lambda t: _migrated("_{}_new", "_{}_old")(t)[5:],
-        lambda t: [*_migrated("_{}_new", "_{}_old")(t)[:5], t.put(5, id=4, a="late")],
+        lambda t: [each for place, each in enumerate(_migrated("_{}_new", "_{}_old")(t)) if place in {2, 5, 6}],
+        lambda t: [
+            *(each for place, each in enumerate(_migrated("_{}_new", "_{}_old")(t)) if place in {0, 1, 3, 4}),
+            t.put(5, id=4, a="late"),
+        ],
     ),
     case(
         "a_copy_given_up",
@@ -103,6 +106,19 @@ CASES = [
         lambda t: [t.put(1, id=1, a="x")],
         lambda t: [*_migrated("_{}_gho", "_{}_del")(t)[:4]],
         lambda t: [Log(f"_{t.table}_gho").statement(15, "DROP TABLE IF EXISTS {}")],
+    ),
+    case(
+        "added_twice",
+        "id x y",
+        [(1, None, "a"), (2, 7, "b")],
+        lambda t: [t.put(1, id=1, v="a")],
+        lambda t: [
+            t.ddl(3, "ADD COLUMN x int"),
+            t.ddl(4, "ADD COLUMN IF NOT EXISTS x int DEFAULT 5"),
+            t.statement(5, "ALTER TABLE {0} RENAME COLUMN v TO w; ALTER TABLE {0} RENAME COLUMN w TO y"),
+            t.put(6, id=2, x=7, y="b"),
+        ],
+        beside="whole",
     ),
     case(
         "rename_in_one_run",

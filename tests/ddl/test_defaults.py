@@ -98,6 +98,26 @@ def test_a_constant_of_mysql_is_what_mysql_stores(definition: str, fill: Fill) -
 
 
 @pytest.mark.parametrize(
+    ("dialect", "definition", "fill"),
+    [
+        ("mysql", "INT CHECK (c IS NOT NULL OR b IS NOT NULL)", None),
+        ("mysql", "VARCHAR(9) NULL CONSTRAINT k CHECK (c IS NOT NULL OR b = 1)", None),
+        ("mysql", "INT CHECK (c IS NOT NULL) NOT NULL", "0"),
+        ("mysql", "INT CHECK (c > DEFAULT(b)) DEFAULT 4", "4"),
+        ("mysql", "INT DEFAULT 4 CHECK (c IN (1, 4))", "4"),
+        ("tsql", "int NULL DEFAULT 5 CHECK (c IS NOT NULL OR b = 1)", None),
+        ("tsql", "int NULL CHECK (c IS NOT NULL) DEFAULT 5 WITH VALUES", "5"),
+        ("tsql", "int NOT NULL DEFAULT ((5))", "5"),
+        ("postgres", "int CHECK (c IS NOT NULL)", None),
+    ],
+)
+def test_what_a_constraint_says_is_no_word_of_the_column(dialect: str, definition: str, fill: str | None) -> None:
+    """A CHECK with NOT NULL in its brackets leaves the column without a value, where the database leaves it so."""
+    added = _added(dialect, definition)
+    assert (added.default, added.unknown) == (fill, None)
+
+
+@pytest.mark.parametrize(
     "definition",
     [
         "BIT(4) DEFAULT 999", "BIT(4) DEFAULT 16", "BIT DEFAULT 'abc'", "BIT DEFAULT '0'", "BIT(8) DEFAULT 0xffff",

@@ -45,6 +45,7 @@ def _found(*rows: StatementRow) -> dict[str, list[tuple[str, str, str | None]]]:
 
 
 A, B, C = "shop.a", "shop.b", "shop.c"
+OLD = "shop._a_old"
 
 
 @pytest.mark.parametrize(
@@ -72,8 +73,20 @@ A, B, C = "shop.a", "shop.b", "shop.c"
         (["RENAME TABLE a TO tmp, x TO a, tmp TO x"], {}),
         (["RENAME TABLE a TO _a_del, _a_gho TO a"], {}),
         (["ALTER TABLE a RENAME COLUMN x TO y"], {}),
+        (["RENAME TABLE a TO _a_old"], {OLD: [(A, "", "1"), (OLD, "1", None)], A: [(A, "1", None)]}),
+        (
+            ["RENAME TABLE a TO _a_old", "RENAME TABLE b TO a"],
+            {OLD: [(A, "", "1"), (OLD, "1", None)], A: [(B, "", "2"), (A, "2", None)], B: [(B, "2", None)]},
+        ),
+        (
+            ["RENAME TABLE a TO _a_old", "RENAME TABLE a TO _a_del, _a_gho TO a"],
+            {OLD: [(A, "", "1"), (OLD, "1", None)], A: [(A, "1", None)]},
+        ),
     ],
-    ids=["none", "renamed", "altered", "over_another", "swap", "there_and_back", "chain", "unknown", "tool", "column"],
+    ids=[
+        *("none", "renamed", "altered", "over_another", "swap", "there_and_back", "chain", "unknown", "tool", "column"),
+        *("put_aside", "put_aside_for_another", "put_aside_and_later_a_tool"),
+    ],
 )
 def test_a_table_keeps_the_events_of_the_names_it_had(
     statements: list[str], tables: dict[str, list[tuple[str, str, str | None]]]
@@ -82,6 +95,37 @@ def test_a_table_keeps_the_events_of_the_names_it_had(
     rows = [_stated(str(place), text) for place, text in enumerate(statements, start=1)]
     for sequence in permutations(rows):
         assert _found(*sequence, *sequence) == tables
+
+
+@pytest.mark.parametrize("statement", ["RENAME TABLE IF EXISTS a TO b", "ALTER TABLE IF EXISTS a RENAME TO b"])
+def test_a_rename_that_ran_twice_renamed_once(statement: str) -> None:
+    """The second one found no such table; it is followed, so nothing is in doubt. A tool may log it all the same."""
+    once, twice = _stated("1", statement), _stated("2", statement)
+    assert _found(once, twice) == _found(once)
+    assert _found(once, _stated("2", statement), _stated("3", "RENAME TABLE b TO c"))[C] == [
+        (A, "", "1"),
+        (B, "1", "3"),
+        (C, "3", None),
+    ]
+    assert lineages([once, twice], OBJECTS).followed == {("1", statement), ("2", statement)}
+
+
+def test_a_name_that_a_table_has_goes_to_no_other() -> None:
+    """A statement that gives it away again contradicts the first one, unless the table was dropped between."""
+    first, again = (_stated(position, "RENAME TABLE a TO b") for position in ("1", "3"))
+    assert lineages([first, again], OBJECTS).followed == {("1", again.statement)}
+    for text in ("DROP TABLE IF EXISTS b", "RENAME TABLE b TO c"):
+        between = _stated("2", text)
+        assert ("3", again.statement) in lineages([first, between, again], OBJECTS).followed
+        assert _found(first, between, again)[B] == [(A, "1", "3"), (B, "3", None)]
+
+
+def test_a_rename_of_a_table_that_may_be_gone_is_not_followed() -> None:
+    """With IF EXISTS it may have found none, and then the other name stays with the table that has it."""
+    gone = _stated("1", "DROP TABLE a")
+    assert not lineages([gone, _stated("2", "ALTER TABLE IF EXISTS a RENAME TO b")], OBJECTS).tables
+    assert lineages([gone, _stated("2", "ALTER TABLE IF EXISTS a RENAME TO c")], OBJECTS).tables.keys() == {A, C}
+    assert lineages([gone, _stated("2", "ALTER TABLE a RENAME TO b")], OBJECTS).tables.keys() == {A, B}
 
 
 @pytest.mark.parametrize(

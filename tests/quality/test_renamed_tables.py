@@ -136,6 +136,20 @@ def test_a_table_that_was_emptied_after_the_rename_is_as_the_source_has_it(lake:
     assert _doubted(lake, _stated(SWAP, 10), _stated("DROP TABLE b", 9)) == {"shop.a", "shop.b"}
 
 
+def test_a_swap_with_a_copy_that_never_had_a_row_is_doubted(lake: Lake) -> None:
+    """The table had rows before, and the copy may have been empty: no tool need have filled it."""
+    swap = _stated("RENAME TABLE a TO _a_old, _a_new TO a", 10)
+    before, behind = (
+        SpanRow(batch=1, object="shop.a", newest=encode_position((1, at)), oldest=encode_position((1, at)))
+        for at in (9, 11)
+    )
+    [doubt] = _doubts(lake, swap, spans=[before])["shop.a"]
+    assert (doubt.invariant, "No event of shop._a_new ever came" in doubt.reason) == (RENAMED, True)
+    assert _doubted(lake, swap, spans=[behind]) == set()
+    assert _doubted(lake, swap, spans=[before], published={"shop.a": 2}) == set()
+    assert _doubted(lake, swap, _stated("TRUNCATE TABLE a", 12), spans=[before]) == set()
+
+
 @pytest.mark.spark
 def test_a_rename_that_is_not_followed_is_held(source: Callable[..., Source], spark: SparkSession, lake: Lake) -> None:
     """One of its tables has no events. The reason has the statement and what to do; a person may approve it."""

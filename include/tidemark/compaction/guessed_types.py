@@ -147,5 +147,5 @@ def _guessed(run: Run, found: Found) -> set[str]:
     every = replace(found, shapes=run.ledger.shapes_of(*found.objects))
     names_of_columns = evolving.names_of(every, None)
     typed = (addition for addition in found.history.additions if addition.type is not None)
-    declared = {names_of_columns.today(each.name, names_of_columns.epoch(each.position, after=True)) for each in typed}
+    declared = {names_of_columns.today(each.name, names_of_columns.behind(each)) for each in typed}
     return {name for name in table_columns.untyped(every, run.source, None) if name not in declared}

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from tidemark import formats
-from tidemark.ddl.lineages import renamed_in
+from tidemark.ddl.lineages import named_in
+from tidemark.ddl.stated_tables import KnownTables
 from tidemark.events import TableId
 from tidemark.formats import Placing
 from tidemark.lake.filters import at_most
@@ -19,7 +20,7 @@ from tidemark.sources.model import Source
 def placed(
     ledger: Ledger, source: Source, rows: Sequence[StatementRow], objects: Mapping[str, TableId], batch: int
 ) -> list[StatementRow]:
-    """Return the statements whose place among the rows of the tables that they rename is certain.
+    """Return the statements whose place among the rows of the tables that they rename or drop is certain.
 
     Where positions are places in the dump, that is so if all messages were dumped in one order: from one partition of
     a topic, or in files whose names differ in numbers alone and whose times agree. A statement that comes again there
@@ -28,17 +29,17 @@ def placed(
     Args:
         ledger: of the source.
         source: the source.
-        rows: statements that may rename tables.
+        rows: statements that may rename or drop tables.
         objects: the tables that have events, by their names in source files.
         batch: the last batch that counts.
     """
-    module = formats.resolve(source.format)
+    module, known = formats.resolve(source.format), KnownTables(objects)
     found: list[StatementRow] = []
     seen: dict[tuple[str, datetime | None], str] = {}
     dumped: Dump | None = None
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         placing = formats.placing_of(module, row.position)
-        names = renamed_in(row, objects)
+        names = named_in(row, objects, known)
         if placing is None or not (names or row.together) or not rank_alike(source, row, names):
             continue
         if placing is Placing.DUMP:

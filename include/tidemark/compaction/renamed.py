@@ -12,7 +12,7 @@ from tidemark.compaction.decisions import BuildAnew, Stopped
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.placed_statements import placed
 from tidemark.compaction.run import Run, Standing
-from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename
+from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename, may_rename_or_drop
 from tidemark.events import Operation
 from tidemark.lake import names
 from tidemark.lake.branches import lower_bound
@@ -36,13 +36,12 @@ def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
     """
     if routes.folds_any(source):
         return NONE
-    rows = [
-        row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch and may_rename(row.statement)
-    ]
-    if not rows:
+    rows = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch]
+    if not any(may_rename(row.statement) for row in rows):
         return NONE
+    rows = [row for row in rows if may_rename_or_drop(row.statement)]
     objects = {row.object: row.table for row in ledger.contents() if row.batch <= batch}
-    return lineages(placed(ledger, source, rows, objects, batch), objects)
+    return lineages(placed(ledger, source, rows, objects, batch), objects, rows)
 
 
 def outdated(run: Run, now: Lineages) -> list[BuildAnew]:

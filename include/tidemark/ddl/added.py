@@ -11,7 +11,7 @@ from tidemark.ddl.changes import Fill
 from tidemark.ddl.constants import ConstantReader, UnknownValueError
 from tidemark.ddl.declaration import Declaration
 from tidemark.ddl.filled import NULL, filled, implicit
-from tidemark.ddl.words import QUOTED, outside
+from tidemark.ddl.words import outside, outside_or_none
 
 
 def is_key(tokens: Sequence[Token], dialect: str) -> bool:
@@ -36,7 +36,7 @@ def fill(tokens: Sequence[Token], declared: Declaration) -> tuple[Fill, str | No
         declared: its type.
     """
     dialect = declared.dialect
-    words = ["" if token.token_type in QUOTED else token.text.upper() for token in tokens]
+    words = [word or "" for word in outside_or_none(tokens)]  # a CHECK may say NOT NULL, too
     place = _place_of_default(words)
     pairs = set(itertools.pairwise(words))
     required = ("NOT", "NULL") in pairs or is_key(tokens, dialect)
@@ -52,7 +52,15 @@ def fill(tokens: Sequence[Token], declared: Declaration) -> tuple[Fill, str | No
             return implicit(declared), None
     except UnknownValueError as error:
         return NULL, str(error)
-    return NULL, None
+    return NULL, _not_certain(words, declared)
+
+
+def _not_certain(words: Sequence[str], declared: Declaration) -> str | None:
+    """Return why it is not certain that rows get null where a definition gives them nothing; None where it is."""
+    may_be_null = any(word == "NULL" and before not in {"NOT", "SET"} for before, word in itertools.pairwise(words))
+    if (declared.dialect, declared.word) == ("mysql", "timestamp") and not may_be_null:
+        return "MySQL fills a TIMESTAMP with null or a time, as explicit_defaults_for_timestamp says"
+    return None
 
 
 _COMPUTED = frozenset([

@@ -21,7 +21,7 @@ from tidemark.ddl.changes import (
 )
 from tidemark.ddl.declaration import Declaration
 from tidemark.ddl.rewrites import is_computed, keeps_values, type_and_expression
-from tidemark.ddl.words import UnreadableError, Words, closing, outside, split
+from tidemark.ddl.words import UnreadableError, Words, capitals, closing, outside, split
 
 _NO_COLUMN = frozenset({"CONSTRAINT", "CHECK", "FOREIGN", "PRIMARY", "UNIQUE"})
 """Words that may follow ADD and DROP in the place of a column."""
@@ -37,6 +37,12 @@ _NO_COLUMN_IN_PAIRS = frozenset([
     ("VECTOR", "KEY"),
 ])  # fmt: skip
 """Two words that are no column together. The first one alone may be the name of a column."""
+
+_OF_PARTITIONS = frozenset({"END", "FOR", "START", "VALUES"})
+"""Words behind an ADD PARTITION, or behind the name of the partition."""
+
+_NOT_MODIFIED = frozenset({"CONSTRAINT", "DEFAULT", "PARTITION", "PRIMARY", "SUBPARTITION", "UNIQUE"})
+"""Words of Oracle, and of databases like it, that may follow MODIFY in the place of a column."""
 
 _HARMLESS_CLAUSES = frozenset([
     "ALGORITHM", "ANALYZE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CACHE", "CHARACTER", "CHARSET", "CHECK", "CHECKSUM",
@@ -99,7 +105,7 @@ class Clause(Words):
             raise UnreadableError("another clause begins within it")
 
     def _add(self) -> Iterator[Change]:
-        if self.word() == "PARTITION" or self._is_no_column() or self._next_two() == ("SYSTEM", "VERSIONING"):
+        if self._is_partition() or self._is_no_column() or self._next_two() == ("SYSTEM", "VERSIONING"):
             yield from self._primary_key()
             return
         self.takes("COLUMN")
@@ -118,6 +124,12 @@ class Clause(Words):
         """Return whether an index or a constraint follows."""
         words = _NO_COLUMN | _NO_COLUMN_OF_DIALECT.get(self.dialect, frozenset())
         return self.word() in words or self._next_two() in _NO_COLUMN_IN_PAIRS
+
+    def _is_partition(self) -> bool:
+        """Return whether a partition is added, and no column of this name, which MySQL and Oracle do not allow."""
+        behind = {capitals(token) for token in self.tokens[self.at + 1 : self.at + 3]}
+        is_one = self.dialect in {"mysql", "oracle"} or not behind.isdisjoint(_OF_PARTITIONS)
+        return self.word() == "PARTITION" and is_one
 
     def _next_two(self) -> tuple[str, str]:
         """Return the two words that are next, in capitals."""
@@ -157,10 +169,11 @@ class Clause(Words):
         yield from split(inside[:end], TokenType.COMMA)
 
     def _drop_column(self) -> Iterator[Change]:
-        word = self.word()
-        if word in {"PARTITION", "SUBPARTITION"}:
+        word, following = self._next_two()
+        if word in {"PARTITION", "SUBPARTITION"} and following not in {"", "CASCADE", "RESTRICT"}:
             raise UnreadableError("rows of a partition went, and no event tells of them")
-        if self._is_no_column() or word == "UNUSED":  # columns that an earlier SET UNUSED dropped already
+        is_unused = (word, following) == ("UNUSED", "COLUMNS")  # which an earlier SET UNUSED dropped already
+        if self._is_no_column() or (is_unused and self.dialect == "oracle"):
             return
         self.takes("COLUMN")
         self.exists()
@@ -181,9 +194,10 @@ class Clause(Words):
 
     def _rename(self) -> Iterator[Change]:
         """Yield what a RENAME does: to the table or to a column; nothing for an index or a constraint."""
-        if self.word() in {"CONSTRAINT", "PARTITION", "SUBPARTITION"} or (
-            self.dialect == "mysql" and self.word() in {"INDEX", "KEY"}
-        ):
+        word, following = self._next_two()
+        if word in {"CONSTRAINT", "PARTITION", "SUBPARTITION"} and following != "TO":
+            return
+        if word in {"INDEX", "KEY"} and self.dialect == "mysql":
             return
         if self.takes("TO") or self.takes("AS"):
             yield RenameTable(self._table, self.name())
@@ -201,7 +215,8 @@ class Clause(Words):
         self.ends()
 
     def _modify(self, *, renames: bool) -> Iterator[Change]:
-        if self.word() in {"CONSTRAINT", "PARTITION", "DEFAULT", "LOB", "PRIMARY", "UNIQUE"}:
+        word, following = self._next_two()
+        if self.dialect != "mysql" and (word in _NOT_MODIFIED or (word, following) == ("LOB", "(")):
             return
         self.takes("COLUMN")
         conditional = self.exists()
@@ -221,7 +236,7 @@ class Clause(Words):
                 yield Unparsed(self._table, _computed(name))
 
     def _alter_column(self) -> Iterator[Change]:
-        if self.word() in {"INDEX", "CHECK", "CONSTRAINT"}:
+        if self.word() in {"CHECK", "CONSTRAINT"} or (self.word() == "INDEX" and self.dialect != "postgres"):
             return
         self.takes("COLUMN")
         name = self.identifier()

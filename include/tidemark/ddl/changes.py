@@ -73,6 +73,8 @@ class RenameTable(NamedTuple):
 
     table: Name
     new: Name
+    conditional: bool = False
+    """Whether nothing is renamed if there is no such table (IF EXISTS); databases log such a statement, too."""
 
 
 class DropTable(NamedTuple):

@@ -40,6 +40,8 @@ class Declaration:
             word = "array"
         elif "varying" in first and word in {"national", "character", "char"}:
             word = "varchar"
+        elif word == "time" and "with time zone" in " ".join(words[:_MODIFIERS]).lower():
+            word = "timetz"
         inside = _in_brackets(tokens[:_MOST_LABELS])
         units = {each.text.upper() for each in inside}
         return cls(

@@ -232,8 +232,10 @@ def _not_followed(_value: Constant, _declared: Declaration) -> Fill:
 
 
 _WRITTEN_ANEW = frozenset([
-    "box", "cidr", "circle", "geography", "geometry", "halfvec", "hstore", "interval", "line", "lseg", "ltree",
-    "macaddr", "macaddr8", "money", "path", "point", "polygon", "timetz", "tsquery", "tsvector", "vector",
+    "box", "cidr", "circle", "datemultirange", "daterange", "geography", "geometry", "halfvec", "hstore",
+    "int4multirange", "int4range", "int8multirange", "int8range", "interval", "jsonpath", "line", "lseg", "ltree",
+    "macaddr", "macaddr8", "money", "nummultirange", "numrange", "path", "pg_lsn", "point", "polygon", "timetz",
+    "tsmultirange", "tsquery", "tsrange", "tstzmultirange", "tstzrange", "tsvector", "vector",
 ])  # fmt: skip
 """Types of PostgreSQL whose values the server writes in a form of its own."""
 

@@ -17,9 +17,11 @@ import msgspec
 
 from tidemark.ddl import changes as ddl_changes
 from tidemark.ddl.changes import Fill
-from tidemark.ddl.migrations import Copies, belongs_to
+from tidemark.ddl.migrations import Copies
 from tidemark.ddl.names import Renaming
+from tidemark.ddl.stated import Stated
 from tidemark.ddl.stated_tables import KnownTables, certain, in_turn, with_events
+from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
@@ -38,6 +40,8 @@ class Addition(NamedTuple):
     type: str | None
     default: Fill | None
     retyped: bool
+    order: tuple[int, ...] = (0,)
+    """The place of its statement among those at the position."""
 
 
 class KeyChange(NamedTuple):
@@ -206,50 +210,55 @@ def by_statements(
 ) -> dict[str, SchemaHistory]:
     """Return the history of each table that statements concern; with ``unsure``, also what may be of another table."""
     known = KnownTables(objects)
-    found: dict[str, list[tuple[StatementRow, ddl_changes.Change]]] = {}
-    copies = Copies()
-    for row, change, later, arrived in in_turn(rows, known):
+    found: dict[str, list[Stated]] = {}
+    swaps, copies = Swaps(rows, known), Copies()
+    for stated, later, arrived in in_turn(rows, known):
+        row, change, order = stated
         tables = known.claimants(change.table, row, renames=isinstance(change, ddl_changes.RenameTable))
         if isinstance(change, ddl_changes.RenameTable):
             old, new = (known.normal(named, row) for named in (change.table, change.new))
-            taking = known.claimants(change.new, row, renames=True)
-            for name, each in itertools.product(taking, copies.renamed(old, new, row) if taking else ()):
-                found.setdefault(name, []).append((each[0], each[1] if unsure else certain(each[1], taking)))
+            taking, swapped = known.claimants(change.new, row, renames=True), swaps.has(row, change)
+            changed = copies.renamed(old, new, stated) if taking else []
+            for name, each in itertools.product(taking, changed if swapped or unsure else ()):
+                found.setdefault(name, []).append(
+                    each if unsure else each._replace(change=certain(each.change, taking))
+                )
             # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
-            if not arrived.isdisjoint(tables) or belongs_to(new.rpartition(".")[2]) == old.rpartition(".")[2]:
+            if swapped or not arrived.isdisjoint(tables):
                 continue
         else:
-            copies.add(known.normal(change.table, row), row, change)
+            copies.add(known.normal(change.table, row), stated)
             tables = known.claimants(known.renamed_by(later, change.table, row), row) or tables
             if not tables and change.table is None:
                 tables = known.perhaps_meant(row)
         for name in tables:
-            found.setdefault(name, []).append((row, change if unsure else certain(change, tables)))
+            found.setdefault(name, []).append(Stated(row, change if unsure else certain(change, tables), order))
     return {name: _history(changes) for name, changes in found.items() if name in known}
 
 
-def _history(stated: Sequence[tuple[StatementRow, object]]) -> SchemaHistory:
+def _history(stated: Sequence[Stated]) -> SchemaHistory:
     """Return the history of one table, from its changes by position and batch."""
+    stated = sorted(stated, key=lambda each: (each.row.position, each.order))
     renamings: list[Renaming] = []
     additions: list[Addition] = []
     emptyings: list[Emptying] = []
     notes: list[Note] = []
-    of_keys = ((row, each) for row, each in stated if isinstance(each, ddl_changes.ChangeKey))
+    of_keys = ((row, each) for row, each, _ in stated if isinstance(each, ddl_changes.ChangeKey))
     keys = [KeyChange(row.position, row.batch, each.columns, row.statement) for row, each in of_keys]
-    for row, change in stated:
+    for row, change, order in stated:
         place = (row.position, row.batch)
         match change:
             case ddl_changes.RenameColumn(_, old, new):
-                renamings.append(Renaming(*place, old, new))
+                renamings.append(Renaming(*place, old, new, order))
             case ddl_changes.DropColumn(_, name):
-                renamings.append(Renaming(*place, name, None))
+                renamings.append(Renaming(*place, name, None, order))
             case ddl_changes.AddColumn(_, name, kind, text, octets, unknown):
                 default = None if text is None and octets is None else Fill(text, octets)
-                additions.append(Addition(*place, name, kind, default, retyped=False))
+                additions.append(Addition(*place, name, kind, default, retyped=False, order=order))
                 if unknown is not None:
                     notes.append(Note(row.batch, _not_filled(name, unknown, row.statement)))
             case ddl_changes.ChangeType(_, name, kind):
-                additions.append(Addition(*place, name, kind, None, retyped=True))
+                additions.append(Addition(*place, name, kind, None, retyped=True, order=order))
             case ddl_changes.DropTable() | ddl_changes.Truncate():
                 emptyings.append(Emptying(*place, _micros(row)))
             case ddl_changes.RenameTable(_, new):

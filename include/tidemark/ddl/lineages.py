@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemark.ddl.changes import Name, RenameTable
+from tidemark.ddl.changes import Change, DropTable, RenameTable
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
-from tidemark.ddl.migrations import belongs_to
 from tidemark.ddl.split_renames import Pair, Part, in_order, is_part
 from tidemark.ddl.stated_tables import KnownTables, meant
+from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
 
@@ -63,42 +63,44 @@ class _Open:
     table: TableId
     closed: list[Segment] = field(default_factory=list)
     begins: str = ""
+    there: bool | None = None
+    """Whether it is certain that the source has, or has not, such a table: no statement says that it was created."""
 
     def renamed(self, table: TableId, position: str) -> None:
         self.closed.append(Segment(str(self.table), self.begins, position))
-        self.table, self.begins = table, position
+        self.table, self.begins, self.there = table, position, True
 
 
-def is_by_tool(old: Name, new: Name) -> bool:
-    """Return whether a table takes the name of one of a tool's own tables, or gives its name to it."""
-    before, after = old.parts[-1], new.parts[-1]
-    return any(
-        made_for is not None and made_for.casefold() == other.casefold()
-        for made_for, other in ((belongs_to(before), after), (belongs_to(after), before))
-    )
-
-
-def lineages(rows: Sequence[StatementRow], objects: Mapping[str, TableId]) -> Lineages:
+def lineages(
+    rows: Sequence[StatementRow], objects: Mapping[str, TableId], every: Sequence[StatementRow] = ()
+) -> Lineages:
     """Return the tables that renames made of the names of a source; none by tools that change a schema.
 
-    Three kinds of statements are not followed, with none of their renames. One renames a table without known events:
+    Four kinds of statements are not followed, with none of their renames. One renames a table without known events:
     its rows are not known. One came in parts, and a part has not landed (``split_renames``). One has a name that is the
-    name of two tables, but for the case: all renames are read without it.
+    name of two tables, but for the case: all renames are read without it. One gives a table the name that another one
+    has, which no database does: what happened between is not known.
 
     Args:
         rows: statements of the source.
         objects: the tables that have events, by their names in source files.
+        every: the same, with those whose place is not certain: they too show what is a tool's swap (``swaps``).
     """
     known = KnownTables(objects)
     held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
     followed: set[tuple[str, str]] = set()
-    for statement_rows, pairs in _statements(rows, known, objects):
+    swaps = Swaps(every or rows, known)
+    for statement_rows, pairs, dropped in _statements(rows, known, objects, swaps):
+        for name in dropped & held.keys():
+            held[name].there = False
         after = _moved(held, pairs)
         if after is None or any(len(known.alike(name)) > 1 for pair in pairs for name in (pair.old, pair.new)):
             continue
         followed |= {(row.position, row.statement) for row in statement_rows}
         position = statement_rows[0].position
-        vacated = {name: _Open(table=held[name].table, begins=position) for name in held.keys() - after.keys()}
+        vacated = {
+            name: _Open(table=held[name].table, begins=position, there=False) for name in held.keys() - after.keys()
+        }
         for name, opened in after.items():
             if held.get(name) is not opened:
                 new = next(pair.table for pair in reversed(pairs) if pair.new == name)
@@ -126,11 +128,17 @@ def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) 
     )
 
 
-def renamed_in(row: StatementRow, objects: Mapping[str, TableId]) -> set[str]:
-    """Return the tables with events that a statement gives another name, or whose names it gives to others."""
-    known = KnownTables(objects)
-    pairs = _pairs(row, known, objects)
-    return {table for pair in pairs for name in (pair.old, pair.new) for table in known.alike(name)}
+def named_in(row: StatementRow, objects: Mapping[str, TableId], known: KnownTables) -> set[str]:
+    """Return the tables with events that a statement drops, or gives another name, or whose names it gives to others.
+
+    Args:
+        row: the statement.
+        objects: the tables that have events, by their names in source files.
+        known: the same tables.
+    """
+    pairs = _pairs(row, _renames(row), known, objects)
+    names = {name for pair in pairs for name in (pair.old, pair.new)} | _dropped(row, known)
+    return {table for name in names for table in known.alike(name)}
 
 
 def may_rename(statement: str) -> bool:
@@ -139,32 +147,62 @@ def may_rename(statement: str) -> bool:
     return "rename" in words or "schema" in words
 
 
+def may_rename_or_drop(statement: str) -> bool:
+    """Return whether a statement may rename a table, or drop one."""
+    words = statement.casefold()
+    return may_rename(statement) or "drop" in words or "replace" in words
+
+
+class _Statement(NamedTuple):
+    """A statement that renames or drops tables."""
+
+    rows: list[StatementRow]
+    pairs: Sequence[Pair] = ()
+    dropped: frozenset[str] = frozenset()
+    """Names in small letters."""
+
+
 def _statements(
-    rows: Iterable[StatementRow], known: KnownTables, objects: Mapping[str, TableId]
-) -> Iterator[tuple[list[StatementRow], list[Pair]]]:
-    """Yield each statement that renames, once, with its renames in order; of one in parts, only if all are there."""
+    rows: Iterable[StatementRow], known: KnownTables, objects: Mapping[str, TableId], swaps: Swaps
+) -> Iterator[_Statement]:
+    """Yield each statement once, with its renames in order; of one in parts, only if all are there."""
     candidates: dict[tuple[str, str], StatementRow] = {}
     for row in sorted(rows, key=lambda row: (row.position, not row.together, row.batch)):
-        if may_rename(row.statement):
+        if may_rename_or_drop(row.statement):
             candidates.setdefault((row.position, row.statement), row)
     for _, at_place in groupby(candidates.values(), lambda row: row.position):
         parts: list[Part] = []
         for row in at_place:
-            pairs = list(_pairs(row, known, objects))
+            renames = [change for change in _renames(row) if not swaps.has(row, change)]
+            pairs, dropped = list(_pairs(row, renames, known, objects)), _dropped(row, known)
             if is_part(row, pairs):
                 parts += (Part(row, pair) for pair in pairs)
-            elif pairs:
-                yield [row], pairs
+            elif pairs or dropped:
+                yield _Statement([row], pairs, dropped)
         for chain in in_order(parts):
-            yield [part.row for part in parts if part.pair in chain], chain
+            yield _Statement([part.row for part in parts if part.pair in chain], chain)
 
 
-def _pairs(row: StatementRow, known: KnownTables, objects: Mapping[str, TableId]) -> Iterator[Pair]:
-    """Yield the renames of a statement, in its order; none if a name in it may mean either of two tables."""
+def _changes(row: StatementRow) -> Sequence[Change]:
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
-    renames = [change for change in parse(row.statement, row.dialect) if isinstance(change, RenameTable)]
-    renames = [change for change in renames if not is_by_tool(change.table, change.new)]
+    return parse(row.statement, row.dialect)
+
+
+def _renames(row: StatementRow) -> list[RenameTable]:
+    return [change for change in _changes(row) if isinstance(change, RenameTable)]
+
+
+def _dropped(row: StatementRow, known: KnownTables) -> frozenset[str]:
+    """Return the names of the tables that a statement drops, in small letters."""
+    drops = [known.claimants(change.table, row) for change in _changes(row) if isinstance(change, DropTable)]
+    return frozenset(tables[0].casefold() for tables in drops if len(tables) == 1)
+
+
+def _pairs(
+    row: StatementRow, renames: Sequence[RenameTable], known: KnownTables, objects: Mapping[str, TableId]
+) -> Iterator[Pair]:
+    """Yield renames of a statement, in its order; none if a name in them may mean either of two tables."""
     if row.database is None:
         unsure = len({table.database for table in objects.values()}) > 1
         if unsure and any(len(named.parts) == 1 for change in renames for named in (change.table, change.new)):
@@ -176,7 +214,7 @@ def _pairs(row: StatementRow, known: KnownTables, objects: Mapping[str, TableId]
     for change, (old, new) in zip(renames, claims, strict=True):
         table = objects[new[0]] if new else meant(change.new, row)
         before = old[0] if old else str(meant(change.table, row))
-        yield Pair(before.casefold(), str(table).casefold(), table)
+        yield Pair(before.casefold(), str(table).casefold(), table, change.conditional)
 
 
 def _with_database(
@@ -191,11 +229,24 @@ def _with_database(
 
 
 def _moved(held: Mapping[str, _Open], pairs: Iterable[Pair]) -> dict[str, _Open] | None:
-    """Return which table has which name after renames, one after another; None if one of them is not known."""
+    """Return which table has which name after renames, one after another; None if one of them is not certain.
+
+    A name that a table has cannot be given to another. So a rename with IF EXISTS did nothing there, if its table had
+    been renamed before.
+    """
     after = dict(held)
     for pair in pairs:
         opened = after.pop(pair.old, None)
         if opened is None:
             return None
-        after[pair.new] = opened
+        standing = after.get(pair.new)
+        taken = standing.there if standing else False
+        if pair.conditional and opened.there is False and taken is not False:
+            if taken is None:
+                return None
+            after[pair.old] = opened
+        elif taken:
+            return None
+        else:
+            after[pair.new] = opened
     return after

@@ -22,6 +22,8 @@ class Pair(NamedTuple):
     old: str
     new: str
     table: TableId
+    conditional: bool = False
+    """Whether nothing is renamed if there is no such table."""
 
 
 class Part(NamedTuple):

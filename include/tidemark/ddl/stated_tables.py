@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
 from tidemark.ddl.changes import Change, Name, RenameTable, Unparsed
+from tidemark.ddl.stated import Stated
 from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow, StatementRow
@@ -141,21 +142,19 @@ def with_events(ledger: Ledger) -> set[str]:
     return {row["object"] for row in ledger.read(ContentRow.TABLE, columns=("object",))}
 
 
-def in_turn(
-    rows: Collection[StatementRow], known: KnownTables
-) -> Iterator[tuple[StatementRow, Change, Sequence[Change], set[str]]]:
+def in_turn(rows: Collection[StatementRow], known: KnownTables) -> Iterator[tuple[Stated, Sequence[Change], set[str]]]:
     """Yield the changes by statements, in the order of the source's log.
 
-    Each comes with the row of its statement, with what the statement changes after it, and with the tables that the
-    statement renames to.
+    Each comes with what the text changes after it, and with the tables that the text renames to.
     """
     if not rows:
         return
-    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+    from tidemark.ddl.statements import parse_each  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
-        changes = parse(row.statement, row.dialect)
-        renames = [change for change in changes if isinstance(change, RenameTable)]
+        parts = enumerate(parse_each(row.statement, row.dialect))
+        stated = [Stated(row, change, (number,)) for number, changes in parts for change in changes]
+        renames = [each.change for each in stated if isinstance(each.change, RenameTable)]
         arrived = {name for change in renames for name in known.claimants(change.new, row, renames=True)}
-        for number, change in enumerate(changes, start=1):
-            yield row, change, changes[number:], arrived
+        for number, each in enumerate(stated, start=1):
+            yield each, [later.change for later in stated[number:]], arrived

@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tidemark.ddl.alter_table import Clause
 from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
+from tidemark.ddl.clauses import clauses_of
 from tidemark.ddl.words import UnreadableError, Words, capitals, split, words_of
 from tidemark.formats._statements import executed
 
@@ -27,7 +28,6 @@ MAX_LENGTH = 65_536
 DIALECTS = frozenset({"mysql", "postgres", "oracle", "tsql"})
 
 
-@lru_cache(maxsize=4096)
 def parse(statement: str, dialect: str) -> tuple[Change, ...]:
     """Read DDL text, and return what it changes.
 
@@ -39,32 +39,42 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
         The changes in the order of the text; none for a statement that changes no table (an index, a comment, grants, a
         new table). A hostile text raises nothing.
     """
+    return tuple(change for part in parse_each(statement, dialect) for change in part)
+
+
+@lru_cache(maxsize=4096)
+def parse_each(statement: str, dialect: str) -> tuple[tuple[Change, ...], ...]:
+    """Read DDL text as ``parse`` does, and return what each of its statements changes."""
     if dialect not in DIALECTS:
-        return (Unparsed(None, f"DDL of the dialect {dialect!r} is not read"),)
+        return _unparsed(f"DDL of the dialect {dialect!r} is not read")
     if len(statement) > MAX_LENGTH:
-        return (Unparsed(None, f"a statement of {len(statement)} characters; {MAX_LENGTH} are read"),)
+        return _unparsed(f"a statement of {len(statement)} characters; {MAX_LENGTH} are read")
     if _hides(statement):
-        return (Unparsed(None, "a part of the statement stands in an executable comment"),)
+        return _unparsed("a part of the statement stands in an executable comment")
     try:
         tokens = words_of(executed(statement) if dialect == "mysql" else statement, dialect)
         return tuple(_changes(list(split(tokens, TokenType.SEMICOLON)), dialect))
     except SqlglotError:
-        return (Unparsed(None, "a quotation mark or a comment is not closed"),)
+        return _unparsed("a quotation mark or a comment is not closed")
     except Exception as error:  # noqa: BLE001  the ledger keeps the statement: an error would end every later run
-        return (Unparsed(None, f"reading it failed: {type(error).__name__}"),)
+        return _unparsed(f"reading it failed: {type(error).__name__}")
 
 
-def _changes(parts: Sequence[Sequence[Token]], dialect: str) -> Iterator[Change]:
-    """Yield what the parts of a text between its semicolons do."""
+def _unparsed(reason: str) -> tuple[tuple[Change, ...], ...]:
+    return ((Unparsed(None, reason),),)
+
+
+def _changes(parts: Sequence[Sequence[Token]], dialect: str) -> Iterator[tuple[Change, ...]]:
+    """Yield what each of the parts of a text between its semicolons does."""
     ends = dialect != "postgres" and any(capitals(part[0]) == "END" for part in parts)
     for part in parts:
         words = [capitals(token) for token in part]
         if _is_routine(words, dialect):
             return  # The rest is its body. What that does is logged when it runs.
         if ends or _opens_block(words, dialect):
-            yield Unparsed(None, "a block of statements, of which it is not known what ran")
+            yield (Unparsed(None, "a block of statements, of which it is not known what ran"),)
             return
-        yield from StatementReader(part, dialect).read()
+        yield tuple(StatementReader(part, dialect).read())
 
 
 def _is_routine(words: Sequence[str], dialect: str) -> bool:
@@ -199,14 +209,19 @@ class StatementReader(Words):
             return
         self.exists()
         yield from (DropTable(name) for name in self.names())
+        if self.dialect == "oracle" and self.takes("AS"):
+            self.identifier()  # what the table is called in the recycle bin
         self.ends("CASCADE", "RESTRICT", "PURGE", "WAIT", "NOWAIT")
 
     def _truncate(self) -> Iterator[Change]:
         self.takes("TABLE")
-        self.takes("ONLY")
+        self.only()
         names = list(self.names())
+        cascades = "CASCADE" in map(capitals, self.tokens[self.at :])
         self.ends("CASCADE", "RESTRICT", "RESTART", "CONTINUE", "DROP", "REUSE", "PRESERVE", "PURGE", "WAIT", "NOWAIT")
         yield from map(Truncate, names)
+        if cascades:
+            yield Unparsed(names[0], "tables that refer to it were emptied, too, and the statement does not name them")
 
     def _rename_tables(self) -> Iterator[Change]:
         if self.word() in {"USER", "INDEX"}:
@@ -215,12 +230,12 @@ class StatementReader(Words):
             raise UnreadableError("a RENAME without TABLE")
         more = True
         while more:
-            self.exists()
+            conditional = self.exists()
             old = self.name()
             self._waits()
             if not self.takes("TO"):
                 raise UnreadableError("a RENAME without TO", old)
-            yield RenameTable(old, self.name())
+            yield RenameTable(old, self.name(), conditional)
             more = self.takes_kind(TokenType.COMMA)
         self.ends()
 
@@ -230,18 +245,21 @@ class StatementReader(Words):
         if not self.takes("TABLE"):
             self._of_many_tables()
             return
-        self.exists()
-        self.takes("ONLY")
+        conditional = self.exists()
+        self.only()
         table = self.name()
         self.takes_kind(TokenType.STAR)
         self._waits()
         if self.dialect == "tsql" and self.takes("WITH"):
             self.at += 1  # CHECK or NOCHECK
-        clauses = split(self.tokens[self.at :], TokenType.COMMA)
-        actions = _of_one_action(clauses) if self.dialect == "tsql" else clauses
-        changes = [change for tokens in actions for change in Clause(tokens, self.dialect, table).read()]
+        clauses = clauses_of(self.tokens[self.at :], self.dialect)
+        changes = [change for tokens in clauses for change in Clause(tokens, self.dialect, table).read()]
         # All clauses are of the table as it was called before, wherever among them it gets another name.
-        yield from sorted(changes, key=lambda change: isinstance(change, RenameTable))
+        yield from (change for change in changes if not isinstance(change, RenameTable))
+        for each in changes:
+            if isinstance(each, RenameTable):
+                rename = each._replace(conditional=conditional)
+                yield _into_bin(rename) if self.dialect == "oracle" else rename
 
     def _of_many_tables(self) -> None:
         """Check that an ALTER of something else changes no tables with it."""
@@ -259,13 +277,9 @@ class StatementReader(Words):
             self.at += 2 * (self.word() == "WAIT")
 
 
-def _of_one_action(clauses: Iterator[Sequence[Token]]) -> Iterator[Sequence[Token]]:
-    """Yield the clauses of SQL Server, where one ADD or DROP is followed by several columns, each with its words."""
-    first = next(clauses, ())
-    yield first
-    action = first[:1]
-    kind = first[1:2] if action and action[0].text.upper() == "DROP" else ()
-    for tokens in clauses:
-        if kind and tokens[0].text.upper() in {"COLUMN", "CONSTRAINT"}:
-            kind, tokens = tokens[:1], tokens[1:]  # noqa: PLW2901
-        yield [*action, *kind, *tokens]
+def _into_bin(rename: RenameTable) -> RenameTable | DropTable:
+    """Return a rename of Oracle, or the drop that it is: a dropped table gets a name in the recycle bin.
+
+    LogMiner shows the rename, and then the drop.
+    """
+    return DropTable(rename.table) if rename.new.parts[-1].startswith("BIN$") else rename

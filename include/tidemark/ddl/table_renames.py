@@ -9,8 +9,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from tidemark.ddl.changes import RenameTable
-from tidemark.ddl.lineages import is_by_tool
+from tidemark.ddl.migrations import may_be_by_hand
 from tidemark.ddl.stated_tables import KnownTables
+from tidemark.ddl.swaps import Swaps
 from tidemark.ledger.rows import StatementRow
 
 
@@ -23,6 +24,8 @@ class TableRename(NamedTuple):
     at: datetime | None = None
     together: tuple[str, ...] | None = None
     """New names of all tables that the statement renamed, where a message has a part of it."""
+    copy: str | None = None
+    """The copy that took the table's name in a swap (``unfilled_swaps``); None for a rename that is no tool's."""
 
 
 def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
@@ -37,13 +40,35 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
     known = KnownTables(objects)
+    swaps = Swaps(rows, known)
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
         rename = TableRename(row.position, row.batch, row.statement, row.at, row.together)
         for change in parse(row.statement, row.dialect):
-            if not isinstance(change, RenameTable) or is_by_tool(change.table, change.new):
+            if not isinstance(change, RenameTable) or swaps.has(row, change):
                 continue
             concerned = chain(*(known.claimants(named, row, renames=True) for named in (change.table, change.new)))
             for name in (name for name in concerned if name in known and rename not in found[name]):
                 found[name].append(rename)
+    return dict(found)
+
+
+def unfilled_swaps(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
+    """Return by table the swaps with a copy that never had an event, where a person may have named it so, too.
+
+    Such a copy may have been empty: ``CREATE TABLE _orders_new LIKE orders``, and a swap, empty a table at once.
+
+    Args:
+        rows: statements of the source.
+        objects: the tables that have events, as the source names them; other tables are left out.
+    """
+    known = KnownTables(objects)
+    swaps = Swaps(rows, known)
+    found: dict[str, list[TableRename]] = defaultdict(list)
+    for row in rows:
+        for copy, taken in swaps.copies_of(row):
+            if known.alike(copy) or not may_be_by_hand(copy.rpartition(".")[2]):
+                continue
+            for name in known.alike(taken):
+                found[name].append(TableRename(row.position, row.batch, row.statement, row.at, copy=copy))
     return dict(found)

@@ -73,11 +73,19 @@ class Words:
 
     def exists(self) -> bool:
         """Skip IF EXISTS or IF NOT EXISTS; return whether it was there."""
-        conditional = self.takes("IF")
+        following = [capitals(token) for token in self.tokens[self.at + 1 : self.at + 3]]
+        words = " ".join(following).split()  # NOT EXISTS may be one token
+        conditional = self.word() == "IF" and (words[:1] == ["EXISTS"] or words[:2] == ["NOT", "EXISTS"])
         if conditional:
+            self.at += 1
             self.takes("NOT")
             self.takes("EXISTS")
         return conditional
+
+    def only(self) -> None:
+        """Skip PostgreSQL's ONLY; elsewhere it may be the name of a table."""
+        if self.dialect == "postgres":
+            self.takes("ONLY")
 
     def ends(self, *allowed: str) -> None:
         """Check that nothing follows, or only words from ``allowed`` on, which do not matter.
@@ -133,11 +141,17 @@ def split(tokens: Sequence[Token], separator: TokenType) -> Iterator[Sequence[To
 
 def outside(tokens: Sequence[Token]) -> list[str]:
     """Return the words that stand in no brackets, in capitals; empty for quoted names and texts."""
-    found, depth = [], 0
+    return [word for word in outside_or_none(tokens) if word is not None]
+
+
+def outside_or_none(tokens: Sequence[Token]) -> list[str | None]:
+    """Return for each token what ``outside`` has of it; None if it stands in brackets, or is one."""
+    found: list[str | None] = []
+    depth = 0
     for token in tokens:
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth <= 0 and token.token_type is not TokenType.R_PAREN:
-            found.append(capitals(token))
+        is_outside = depth <= 0 and token.token_type is not TokenType.R_PAREN
+        found.append(capitals(token) if is_outside else None)
     return found
 
 

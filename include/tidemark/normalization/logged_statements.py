@@ -9,7 +9,8 @@ from tidemark.ledger.tally import LoggedStatement
 from tidemark.positions import encode_position
 
 _CHANGING = re.compile(
-    r"(?<![^\W\d])(?:alter|drop|rename|replace|truncate)\b|\b(?:flashback|recover)\s+table\b", re.IGNORECASE
+    r"(?<![^\W\d])(?:alter|drop|rename|replace|truncate)\b|\b(?:flashback|sp_rename|timecapsule)\b|\brecover\s+table\b",
+    re.IGNORECASE,
 )
 """The number of a version may stand right before the word: ``/*!50003DROP TABLE t */``."""
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyiceberg.expressions import BooleanExpression
 
 from tidemark.ddl.history import SchemaHistory, histories_of
-from tidemark.ddl.lineages import may_rename, renamed_in
+from tidemark.ddl.lineages import may_rename, named_in
+from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.sealed_statements import unsealed
@@ -41,7 +42,8 @@ def concerned(ledger: Ledger, found: Mapping[int, Sequence[Tally]], replaced: Bo
     others = set(ledger.statements()) - old
     before, now = (_histories(others | rows, objects) for rows in (old, new))
     renames = [row for row in changed if row.dialect != LOAD and may_rename(row.statement)]
-    renamed = {name for row in renames for name in renamed_in(row, objects)}
+    known = KnownTables(objects)
+    renamed = {name for row in renames for name in named_in(row, objects, known)}
     return renamed | {name for name in objects if before.get(name) != now.get(name)}
 
 

@@ -8,18 +8,18 @@ load after the rename settles it, and so does a statement that empties the table
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidemark.ddl.history import histories
 from tidemark.ddl.stated_tables import with_events
-from tidemark.ddl.table_renames import TableRename, renames_by_table
+from tidemark.ddl.table_renames import TableRename, renames_by_table, unfilled_swaps
 from tidemark.lake.filters import at_most, equals
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import RENAMED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.rows import TableRow
+from tidemark.ledger.rows import StatementRow, TableRow
 from tidemark.ledger.tally import LOAD
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
@@ -51,8 +51,9 @@ def doubts_about_renames(
     statements = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch] if objects else []
     if not statements:
         return {}
-    every = renames_by_table(statements, objects | with_events(ledger))
-    renames = {name: of_table for name, of_table in every.items() if name in objects}
+    renames = {
+        name: of_table for name, of_table in _renames(ledger, statements, batch, objects).items() if name in objects
+    }
     if not renames:
         return {}
     moved, settled = last_moved(ledger), histories(ledger, renames)
@@ -62,14 +63,33 @@ def doubts_about_renames(
         settled_at = max((emptying.position for emptying in emptyings), default="")
         standing = moved.get(folded.get(name, name), 0)
         open_ = [each for each in of_table if each.position >= settled_at]
-        new = [each for each in open_ if (each.position, each.statement) not in followed.now]
+        new = [each for each in open_ if each.copy or (each.position, each.statement) not in followed.now]
         new = [each for each in new if each.batch > standing or (each.position, each.statement) in followed.before]
         if new:
             found[name].append(Doubt(RENAMED, len(new), _reason(name, new[-1])))
-        if known := [each for each in open_ if (each.position, each.statement) in followed.now]:
+        if known := [each for each in open_ if each not in new and (each.position, each.statement) in followed.now]:
             spans = ledger.spans(equals("object", name), at_most("batch", batch))
             found[name] += _loaded_since(spans, known, standing)
     return {name: doubts for name, doubts in found.items() if doubts}
+
+
+def _renames(
+    ledger: Ledger, statements: Sequence[StatementRow], batch: int, built: Collection[str]
+) -> dict[str, list[TableRename]]:
+    """Return the renames of each table, and the swaps that may have put an empty table in the place of one with rows.
+
+    What a statement means depends on all tables that there are, and not only on those that are ``built``.
+    """
+    objects = {*built, *with_events(ledger)}
+    found = defaultdict(list, renames_by_table(statements, objects))
+    for name, swaps in unfilled_swaps(statements, objects).items():
+        spans = ledger.spans(equals("object", name), at_most("batch", batch))
+        found[name] += [each for each in swaps if any(_begins_before(span, each.position) for span in spans)]
+    return {name: sorted(of_table, key=lambda each: (each.position, each.batch)) for name, of_table in found.items()}
+
+
+def _begins_before(span: SpanRow, position: str) -> bool:
+    return span.unplaced > 0 or span.oldest is None or span.oldest < position
 
 
 def _loaded_since(spans: Iterable[SpanRow], renames: Sequence[TableRename], standing: int) -> list[Doubt]:
@@ -106,6 +126,13 @@ def last_moved(ledger: Ledger) -> dict[str, int]:
 
 
 def _reason(name: str, rename: TableRename) -> str:
+    if rename.copy:
+        return (
+            f"a copy took its name, as schema-change tools do it: {without_values(rename.statement)}. No event of "
+            f"{rename.copy} ever came, so the copy may have been empty, and {name} would hold rows that the source "
+            "does not have. If a tool filled the copy, approve the cut; else load the table anew. Capture the rows of "
+            "such copies, too, so that no cut waits for it"
+        )
     parts = ""
     if rename.together:
         parts = f" Its parts, which gave the names {', '.join(rename.together)}, are followed once all have landed."

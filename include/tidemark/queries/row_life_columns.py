@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyiceberg.table import Table
 
+from tidemark.ddl.first_additions import first_additions
 from tidemark.ddl.history import SchemaHistory
 from tidemark.ddl.names import ColumnNames, Renaming
 from tidemark.errors import UnreadableValueError
@@ -39,9 +40,8 @@ def defaults(
 ) -> dict[str, tuple[str, Value]]:
     """Return the constants of added columns; see ``Reader.defaults``."""
     found: dict[str, tuple[str, Value]] = {}
-    for addition in history.additions:
-        name = names.today(addition.name, names.epoch(addition.position, after=True))
-        name = next((known for known in columns if name is not None and names.same(known, name)), None)
+    for today, addition in first_additions(history.additions, names):
+        name = next((known for known in columns if names.same(known, today)), None)
         if addition.default is None or name is None:
             continue
         try:

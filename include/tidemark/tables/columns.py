@@ -181,7 +181,7 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
     declared_types = {name for name, column in evolving.message_columns() if column.type is not None}
     declared_types |= evolving.promised.keys()
     for addition in found.history.additions:
-        name = names.today(addition.name, names.epoch(addition.position, after=True))
+        name = names.today(addition.name, names.behind(addition))
         if name is None or addition.type is None or addition.batch <= found.after:
             continue
         if not evolving.rules.is_published(name) or evolving.rules.mask_of(name):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 
 from tidemark.ddl.changes import Fill
+from tidemark.ddl.first_additions import first_additions
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, UnreadableValueError
 from tidemark.events import Column, Encoding
@@ -37,10 +38,9 @@ def defaults_of(found: Found, names: ColumnNames, columns: Iterable[TableColumn]
     """
     types = {column.name: column for column in columns}
     defaults: dict[str, Default] = {}
-    for added in found.history.additions:
-        name = names.today(added.name, names.epoch(added.position, after=True))
-        name = next((known for known in types if name is not None and names.same(known, name)), name)
-        if added.default is None or name is None or name in defaults:
+    for today, added in first_additions(found.history.additions, names):
+        name = next((known for known in types if names.same(known, today)), today)
+        if added.default is None:
             continue
         if found.after < added.batch and name in types:
             _check(found, types[name], added.default)

@@ -89,7 +89,7 @@ class Evolving:
         """Return whether a stored column has the type that a statement gave it."""
         names = self.names
         additions = (each for each in self.found.history.additions if each.type == kind)
-        called = (names.today(each.name, names.epoch(each.position, after=True)) for each in additions)
+        called = (names.today(each.name, names.behind(each)) for each in additions)
         return name in self.before.values() and any(each is not None and names.same(each, name) for each in called)
 
     def open_ended(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ def table_history(found: Found) -> SchemaHistory:
         history = shard.history
         names = ColumnNames(history.renamings, [*spelled, *(each.name for each in history.additions)])
         for each in history.additions:
-            name = names.today(each.name, names.epoch(each.position, after=True))
+            name = names.today(each.name, names.behind(each))
             additions += [each._replace(name=name, default=None)] if name is not None else []
         emptyings += [each._replace(shard=shard.object) for each in history.emptyings]
         notes += [note._replace(text=f"{shard.object}: {note.text}") for note in history.notes]

@@ -21,6 +21,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
+from tidemark.ddl.first_additions import first_additions
 from tidemark.ddl.names import ColumnNames
 from tidemark.events import Column, Encoding, Shape
 from tidemark.sources.routes import SHARD_COLUMN
@@ -227,14 +228,11 @@ def _is_staged(shard: Shard) -> bool:
 
 
 def _fills(shard: Shard, names: ColumnNames) -> Iterator[_Fill]:
-    """Yield the constants that rows of a shard got, the first for each column."""
-    seen = set[str]()
-    for added in shard.history.additions:
-        name = names.today(added.name, names.epoch(added.position, after=True))
-        if added.default is None or name is None or name in seen:
-            continue
-        seen.add(name)
+    """Yield the constants that rows of a shard got, where the first statement that added the column had one."""
+    for name, added in first_additions(shard.history.additions, names):
         fill = added.default
+        if fill is None:
+            continue
         encoding, value = Encoding.TEXT, json.dumps(fill.text, ensure_ascii=False)
         if fill.octets is not None:
             encoding, value = Encoding.BASE64, json.dumps(base64.b64encode(fill.octets).decode())

@@ -65,8 +65,7 @@ def names_today(found: Found, table: Table, names: ColumnNames, called: Mapping[
         moved.add(column)
         if has_value(found, table, column, after=renaming.position):
             raise _late(found.object, renaming, column)
-        epoch = names.epoch(renaming.position, after=True)
-        today[column] = None if renaming.new is None else names.today(renaming.new, epoch)
+        today[column] = None if renaming.new is None else names.today(renaming.new, names.behind(renaming))
     return _one_each(found, table, today)
 
 
