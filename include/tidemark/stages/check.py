@@ -133,10 +133,9 @@ def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
 
 
 def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> list[SourceResult]:
-    """Return how old the newest data is, where the source file limits it and anything was published."""
-    rows = list(tables)
+    """Return how old the newest data is, where the source file limits it."""
     limited = source.freshness or any(table.freshness for table in source.tables.values())
-    return list(freshness.judged(source, rows, ledger.batches(), datetime.now(UTC))) if rows and limited else []
+    return list(freshness.judged(source, tables, ledger.batches(), datetime.now(UTC))) if limited else []
 
 
 def _of_messages(
