@@ -34,6 +34,7 @@ from tidemark.quality import (
     lone_tombstones,
     missing_offsets,
     schema_drift,
+    unfit_entries,
     unknown_members,
     unknown_messages,
     unread_messages,
@@ -85,7 +86,8 @@ def run(source: Source) -> StageReport:
     docs = verdicts[0].docs if verdicts else home()
     offsets = once.offsets(at_most("batch", cut.batch))
     of_messages = _of_messages(lake, ledger, source, JudgedBatches.of(ledger, last, cut), offsets)
-    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows])]
+    unfit = unfit_entries.judged(once, source)
+    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *unfit]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradicting.blocking(contradictions, source).items():
@@ -217,7 +219,7 @@ _APPROVABLE = (
     | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
     | {unread_messages.UNREAD_MESSAGES, lone_tombstones.LONE_TOMBSTONES}
-    | {UNPLACED_STATEMENT}
+    | {UNPLACED_STATEMENT, unfit_entries.UNFIT_TABLES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )
