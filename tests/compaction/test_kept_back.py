@@ -257,3 +257,23 @@ def test_a_table_of_partial_images_stops(edges: tuple[Path, dict[str, StageRepor
     assert problem.startswith(
         "shop.parts: `on_fail: quarantine` and `keep_last_good` judge each event by its whole row"
     )
+
+
+def test_a_pattern_that_the_engine_does_not_know_stops_its_table(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """The reason names the check and the pattern; other tables go on, also with a pattern that only Java knows."""
+    regex = {"type": "expect_column_values_to_match_regex", "column": "name", "on_fail": "quarantine"}
+    checks = {"broken": [{**regex, "regex": "(?P<word>a)"}], "sound": [{**regex, "regex": r"^\p{IsLatin}$"}]}
+    for number, name in ((1, "a"), (2, "-")):
+        deliver(
+            tmp_path, f"{number}.json", [message(_item(table, 10 * number, number, name, "1.00")) for table in checks]
+        )
+    source = _source("patterns", tmp_path, checks)
+    reports = {stage: run_stage(stage, source, None, None) for stage in ("land", "normalize", "compact", "check")}
+    (problem,) = reports["compact"].problems
+    assert problem.startswith(
+        "shop.broken: `on_fail` of expect_column_values_to_match_regex (name): '(?P<word>a)' is no regular expression"
+    )
+    run_stage("publish", source, None, None)
+    assert [row["id"] for row in _published(lake, "patterns", "sound")] == [1]

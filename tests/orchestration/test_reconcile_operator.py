@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy.engine import make_url
 
 from support import source_databases
-from support.source_databases import FAR_AHEAD, has_come_to, published
+from support.source_databases import ahead, has_come_to, published
 from tidemark.events import TableId
 from tidemark.lake.lake import Lake
 from tidemark.orchestration.reconcile_operator import ReconcileOperator
@@ -63,7 +63,7 @@ def test_the_task_uses_airflows_connection_and_fails_for_what_differs(
         monkeypatch.setenv("AIRFLOW_CONN_ERP_DB", url.replace("postgresql+psycopg", "postgres"))
         published(lake, "airy", TableId("db", "public", "t"), {"id": "int"}, [], key=["id"])
         assert task.execute(context) == {"airy.t": "behind"}
-        has_come_to(lake, "airy", 1, FAR_AHEAD)
+        has_come_to(lake, "airy", 1, ahead())
         with pytest.raises(AirflowFailException, match=r"airy\.t differ from the source database") as caught:
             task.execute(context)
         assert password not in str(caught.value)

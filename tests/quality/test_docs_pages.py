@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from support.browser import PROGRAM, browser
 from tidemark import jars
-from tidemark.quality import page_assets
+from tidemark.quality import data_docs, old_results, page_assets
 from tidemark.quality.verdicts import Invariant, Subject
 from tidemark.sources.choices import Severity
 
@@ -23,20 +24,18 @@ _NO_FRAME: Any = None
 """Invariants are judged without the table's rows."""
 
 
-def _judged(home: Path) -> Path:
+def _judged(home: Path, *, cut: int = 1, tables: Collection[str] = ("erp.fine", "erp.warned", "erp.failed")) -> Path:
     """Judge three tables: one passes, one warns, one fails and warns; return the folder of the site."""
     from tidemark.quality.expectations import evaluate_all
 
     warned = {"late files": Invariant(value=3, severity=Severity.WARN)}
     failed = {"duplicate keys": Invariant(value=1)}
     fine = {"null keys": Invariant(value=0), "partitions": Invariant(value=2, minimum=1, maximum=4)}
-    tables = {"erp.fine": fine, "erp.warned": fine | warned, "erp.failed": fine | warned | failed}
-    subjects = [
-        Subject(table=name, frame=_NO_FRAME, snapshot=7, checks=[], invariants=found) for name, found in tables.items()
-    ]
+    found = {"erp.fine": fine, "erp.warned": fine | warned, "erp.failed": fine | warned | failed}
+    subjects = [Subject(table=name, frame=_NO_FRAME, snapshot=7, checks=[], invariants=found[name]) for name in tables]
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TIDEMARK_REPORT", "on")
-        verdicts = evaluate_all(subjects, cut="erp-cut-1", home=home)
+        verdicts = evaluate_all(subjects, cut=f"erp-cut-{cut}", home=home)
     return verdicts[0].docs.parent
 
 
@@ -44,6 +43,36 @@ def _judged(home: Path) -> Path:
 def docs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site."""
     return _judged(tmp_path_factory.mktemp("docs"))
+
+
+def test_only_the_newest_results_of_a_table_are_kept(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old results go with their pages, else each check would list more; those of other tables stay."""
+    monkeypatch.setattr(data_docs, "_LISTED", 2)
+    site = _judged(tmp_path)
+    before = {path: path.read_bytes() for path in site.glob("validations/erp/warned/**/*.html")}
+    for cut in (2, 3, 4):
+        _judged(tmp_path, cut=cut, tables=("erp.fine",))
+    for folder in (site, site.parents[1]):
+        runs = sorted(path.name for path in (folder / "validations" / "erp" / "fine").iterdir())
+        assert runs == ["erp-cut-3", "erp-cut-4"]
+    assert {path: path.read_bytes() for path in before} == before
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert "erp-cut-4" in index
+    assert "erp-cut-2" not in index
+
+
+def test_results_of_a_table_with_a_longer_name_are_not_those_of_the_table(tmp_path: Path) -> None:
+    """Dots in names make folders, so the results of one table lie between those of another."""
+    kept = [tmp_path / "erp" / "fine" / "more" / "run" / "20260101T000000.000000Z" / "7.json"]
+    kept += [tmp_path / "erp" / "fine" / f"run-{n}" / f"2026010{n}T000000.000000Z" / "7.json" for n in (3, 2, 1)]
+    for file in kept:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    old_results.remove(tmp_path, tmp_path / "pages", ["erp.fine", "erp"], keep=2)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept[:3])
+    assert not kept[3].parents[1].exists()
 
 
 def _page(docs: Path, table: str) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import great_expectations
 import pytest
+from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -25,6 +26,7 @@ from tidemark.quality import data_docs
 from tidemark.quality.expectations import evaluate_all
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
 from tidemark.services.processes import LOOPBACK, free_port
+from tidemark.sources.check import Check
 from tidemark.sources.choices import Severity
 from tidemark.sources.expectation_names import EXPECTATIONS
 from tidemark.spark.tuning import tuned_for
@@ -530,6 +532,47 @@ def test_every_expectation_that_a_source_file_may_name_can_be_judged(frame: Data
     ]
 
 
+def test_a_check_that_a_source_file_accepts_can_fail(spark: SparkSession, quiet_home: Path) -> None:
+    """Whatever of its arguments is left out: either the source file is refused, or wrong rows fail."""
+    rows = spark.range(ROWS).select("id", F.lit("xy").alias("word"), F.lit(7).alias("next"), F.lit(7).alias("late"))
+    rows = rows.withColumn("double", F.when(F.col("id") == 0, 1e9).otherwise(0.0))
+    bounds = ["min_value", "max_value"]
+    checks = [
+        {"type": name, **{key: value for key, value in given.items() if key not in {"mostly", *left_out}}}
+        for name, given in PASSING.items()
+        for left_out in (bounds, *([key] for key in given if key not in bounds))
+        if given.keys() & left_out
+    ]
+    accepted = [check for check in checks if is_valid(check)]
+    assert [check["type"] for check in accepted] == [
+        "expect_column_values_to_be_null",
+        "expect_column_values_to_not_be_outliers",
+        "expect_column_values_to_not_be_outliers",
+        "expect_multicolumn_sum_to_equal",
+    ]
+    (verdict,) = judge(quiet_home, candidate(rows, *accepted))
+    assert [result.success for result in verdict.results] == [False] * 4
+
+
+def is_valid(check: Mapping[str, Any]) -> bool:
+    """Whether a source file may have a check."""
+    try:
+        Check.model_validate(check)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_a_null_among_the_values_of_a_set_lets_nothing_else_pass(frame: DataFrame, quiet_home: Path) -> None:
+    """In SQL nothing is outside of a set with a null; a check of such a set judges rows as one without the null."""
+    check = Check.model_validate(
+        {"type": "expect_column_values_to_be_in_set", "column": "note", "value_set": ["fine", None]}
+    )
+    rows = frame.withColumn("note", F.when(F.col("id") != 8, F.col("note")))
+    (verdict,) = judge(quiet_home, candidate(rows, {"type": check.type, **check.arguments}))
+    assert outline(verdict) == [(check.type, False, "1 of 100 unexpected")]
+
+
 COLUMNS = ["id", "total", "note", "double", "next", "json", "day", "word", "late"]
 PASSING: Mapping[str, Mapping[str, Any]] = {
     "expect_column_distinct_values_to_be_in_set": {"column": "word", "value_set": ["abc", "x"]},
@@ -567,10 +610,8 @@ PASSING: Mapping[str, Mapping[str, Any]] = {
     "expect_column_value_lengths_to_equal": {"column": "word", "value": 3},
     "expect_column_value_z_scores_to_be_less_than": {"column": "double", "threshold": 3, "double_sided": True},
     "expect_column_values_to_be_between": {"column": "id", "max_value": 49},
-    "expect_column_values_to_be_decreasing": {"column": "total", "mostly": 0.0},
     "expect_column_values_to_be_in_set": {"column": "word", "value_set": ["abc"]},
     "expect_column_values_to_be_in_type_list": {"column": "id", "type_list": ["LongType"]},
-    "expect_column_values_to_be_increasing": {"column": "id"},
     "expect_column_values_to_be_json_parseable": {"column": "json"},
     "expect_column_values_to_be_null": {"column": "late", "mostly": 0.0},
     "expect_column_values_to_be_of_type": {"column": "id", "type_": "LongType"},

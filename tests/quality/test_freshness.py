@@ -29,9 +29,9 @@ def _source(**fields: Any) -> Source:
     return Source.model_validate({"source": "fresh", "format": "debezium_json", "landing": "/landing/*", **fields})
 
 
-def _table(name: str, hours: float | None) -> TableRow:
+def _table(name: str, hours: float | None, *, cut: int = 1) -> TableRow:
     at = None if hours is None else NOW - timedelta(hours=hours)
-    return TableRow(cut=1, object=name, target=f"lake.{name}", state=cuts.PUBLISHED, batch=1, committed_at=at)
+    return TableRow(cut=cut, object=name, target=f"lake.{name}", state=cuts.PUBLISHED, batch=1, committed_at=at)
 
 
 def _batch(number: int, hours: float | None) -> BatchRow:
@@ -48,10 +48,11 @@ LIMITS = {"warn_after_hours": 2, "block_after_hours": 24}
         (1.9, "warn", True, "1.9", "at most 2"),
         (2.1, "warn", False, "2.1", "at most 2"),
         (24.5, "block", False, "24.5", "at most 24"),
-        (-3.0, "warn", True, "0.0", "at most 2"),
+        (-0.1, "warn", True, "0.0", "at most 2"),
+        (-3.0, "warn", False, "not known: every time is in the future", "at most 2"),
         (None, "warn", False, "not known: no message has a time", "at most 2"),
     ],
-    ids=["fresh", "older than the first limit", "older than both", "ahead of the clock", "no time"],
+    ids=["fresh", "older than the first limit", "older than both", "clocks that differ", "in the future", "no time"],
 )
 def test_the_worst_limit_that_is_exceeded_decides(
     hours: float | None,
@@ -87,6 +88,36 @@ def test_a_heartbeat_counts_for_the_source_and_for_no_table() -> None:
     assert stale.sentences[0].startswith(
         "fresh: its newest commit or heartbeat is of 2026-03-02T08:00:00+00:00, 4.0 hours"
     )
+
+
+def test_a_time_in_the_future_keeps_nothing_fresh() -> None:
+    """It is reported when it comes; whatever comes later, the newest time that may be true is judged."""
+    source = _source(freshness=LIMITS, tables={"orders": {"freshness": LIMITS}})
+    century = -24 * 365 * 100.0
+    rows = [_table("orders", 30), _table("orders", century, cut=2)]
+    of_source, of_table = judged(source, rows, [_batch(1, 1), _batch(2, century)], NOW)
+    assert (of_source.result.severity, of_source.result.success) == ("warn", False)
+    assert of_source.result.observed == "1.0, and a newer time in the future"
+    (told,) = of_source.sentences
+    assert told.startswith("fresh: a commit or heartbeat is of 2126-02-06T12:00:00+00:00, in the future")
+    assert (of_table.result.severity, of_table.result.success) == ("block", False)
+    assert of_table.sentences[1] == (
+        "lake.orders: its newest commit is of 2026-03-01T06:00:00+00:00, 30.0 hours ago "
+        "(freshness: block_after_hours: 24)"
+    )
+    later = judged(source, [*rows, _table("orders", 1, cut=3)], [_batch(2, century), _batch(3, 1)], NOW)
+    assert [(each.result.success, each.result.observed, each.sentences) for each in later] == [(True, "1.0", ())] * 2
+
+
+def test_a_table_that_never_came_is_told() -> None:
+    """A limit of a table of which nothing was published, as its name is wrong or it is not exported, warns."""
+    limits = {"freshness": {"block_after_hours": 24}}
+    tables = {"shop.orders": limits, "shop.never": limits, "shop.*": limits, "shop.more": {}}
+    rows = [_table("shop.orders", 1)]
+    _, never = judged(_source(tables=tables), rows, [], NOW)
+    assert never.sentences == ("shop.never: freshness cannot be judged: nothing of it was ever published",)
+    assert (never.result.columns, never.result.severity, never.blocks) == (("shop.never",), "warn", False)
+    assert [each.result.name for each in judged(_source(freshness=LIMITS), [], [], NOW)] == [OF_SOURCE]
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,9 @@ def test_the_first_of_several_parts_is_told() -> None:
     rows = pa.record_batch({"c0": ["aa", "bb", "c"], "position": ["5", "3", "1"], **keys})
     found = in_batches([rows.slice(0, 1), rows.slice(1)], [Bounds(length=1)])
     assert found == Beyond(counts=[2], first=First(position="3", key=["2", "02"]))
+    unplaced = rows.set_column(1, "position", pa.array([None, None, "1"], pa.string()))
+    assert in_batches([unplaced], [Bounds(length=1)]).first == First(position="", key=["1", "01"])
+    assert in_batches([unplaced, rows], [Bounds(length=1)]).first == First(position="3", key=["2", "02"])
 
 
 @pytest.mark.parametrize(

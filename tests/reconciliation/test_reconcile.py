@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from support import source_databases
 from support.answers import differences
-from support.source_databases import FAR_AHEAD, LONG_AGO, add_rows, has_come_to, published
+from support.source_databases import LONG_AGO, add_rows, ahead, has_come_to, published
 from tidemark.cli.app import app
 from tidemark.cli.reconcile_command import Comparison
 from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownNameError
@@ -129,7 +129,7 @@ def test_each_fault_is_found_and_classed_once_the_log_is_past_it(
     assert {each.key["id"]: each.columns for each in row.differing if each.columns} == {"7": ["total"], "9": ["name"]}
     assert row.verified_through == through
 
-    has_come_to(lake, "faults", 1, FAR_AHEAD)
+    has_come_to(lake, "faults", 1, ahead())
     (row,) = reconcile(source)
     assert _classes(row) == {"7": "different", "8": "extra", "999": "lost", "9": "different"}
 
@@ -168,11 +168,27 @@ def test_a_place_in_the_log_is_compared_as_a_place(lake: Lake, connected: str, d
     before = (int(high, 16) << 32) + int(low, 16)
     ledger = Ledger(lake, "places")
     for place, expected in ((before, "behind"), (before + (1 << 30), "lost")):
-        span = SpanRow(batch=1, object="other", newest=encode_position(changed(place, 0, 1)), last=FAR_AHEAD)
+        span = SpanRow(batch=1, object="other", newest=encode_position(changed(place, 0, 1)), last=ahead())
         ledger.replace(SpanRow, [span], at_least("batch", 1))
         (row,) = reconcile(source)
         assert _classes(row) == {"2": expected}, place
         assert row.places > (before - 1,)
+
+
+def test_a_commit_time_in_the_future_shows_nothing_of_how_far_the_log_is(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """Keys stay behind, as if the event with the wrong time had not come; the times of other batches count."""
+    _make(database, "early", _rows(3))
+    source = _source("early")
+    published(lake, "early", TableId("db", "early", "orders"), COLUMNS, _rows(2), key=["id"])
+    has_come_to(lake, "early", 1, datetime(2100, 1, 1, tzinfo=UTC))
+    for _ in range(2):
+        (row,) = reconcile(source)
+        assert (_classes(row), row.verified_through) == ({"2": "behind"}, None)
+    has_come_to(lake, "early", 2, ahead())
+    (row,) = reconcile(source)
+    assert _classes(row) == {"2": "lost"}
 
 
 def test_what_is_counted_is_exact_and_what_is_kept_is_bounded(
@@ -184,7 +200,7 @@ def test_what_is_counted_is_exact_and_what_is_kept_is_bounded(
     source = _source("many", reconcile={"connection": CONNECTION, "tables": ["db.many.*"]})
     published(lake, "many", TableId("db", "many", "orders"), COLUMNS, _rows(100), key=["id"])
     published(lake, "many", TableId("db", "elsewhere", "orders2"), COLUMNS, [], key=["id"])
-    has_come_to(lake, "many", 1, FAR_AHEAD)
+    has_come_to(lake, "many", 1, ahead())
     (row,) = reconcile(source)
     assert (row.lost, row.extra, row.different, len(row.differing)) == (2400, 0, 0, 500)
     (row,) = reconcile(source, "orders2")
@@ -340,7 +356,7 @@ def test_command_prints_classes_with_the_command_that_explains_and_no_secret(
     kinds = {"a": "string", "b": "binary", "v": "string"}
     here = [{"a": "it's \x1b[31m|", "b": b"\xff", "v": "a value of the lake"}]
     published(lake, "shown", TableId("db", "shown", "tags"), kinds, here, key=["a", "b"])
-    has_come_to(lake, "shown", 1, FAR_AHEAD)
+    has_come_to(lake, "shown", 1, ahead())
     _file(tmp_path, monkeypatch, "shown")
     texts = []
     done = RUNNER.invoke(app, ["reconcile", "shown", "--json"])

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.engine import URL, make_url
 
 from support import source_databases
-from support.source_databases import FAR_AHEAD, has_come_to, published
+from support.source_databases import ahead, has_come_to, published
 from tidemark.events import TableId
 from tidemark.lake.filters import at_least
 from tidemark.lake.lake import Lake
@@ -120,7 +120,7 @@ def test_postgres_types_are_equal_at_their_extremes(
     published(lake, source.source, TableId("db", NAME, NAME), kinds, here, key=["id"])
     left = {"id": "int", "j": "string", "t": "string", "a": "string"}
     published(lake, source.source, TableId("db", NAME, "left_out"), left, [{"id": 1, "j": "x"}], key=["id"])
-    has_come_to(lake, source.source, 1, FAR_AHEAD)
+    has_come_to(lake, source.source, 1, ahead())
     rows = _compared(source, postgres_url, monkeypatch)
     row = rows[f"db.{NAME}.{NAME}"]
     assert (row.result, row.keys, row.left_out) == (Result.EQUAL, "[]", "{}"), row
@@ -208,7 +208,7 @@ def test_mariadb_types_are_equal_at_their_extremes(
     published(
         lake, source.source, TableId("maria", None, name), {**kinds, "dbl": "double", "tm": "string"}, here, key=["id"]
     )
-    has_come_to(lake, source.source, 1, FAR_AHEAD)
+    has_come_to(lake, source.source, 1, ahead())
     row = _compared(source, mariadb_url, monkeypatch)[f"maria.{name}"]
     assert (row.result, row.keys) == (Result.EQUAL, "[]"), row
     assert (row.source_rows, row.columns) == (len(here), len(kinds))

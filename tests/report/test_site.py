@@ -20,6 +20,7 @@ from support.ledgers import Written, counts, moment
 from tidemark.cli.app import app
 from tidemark.lake.lake import Lake
 from tidemark.ledger.contradiction_rows import ContradictionRow
+from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.landing_rows import RefusalRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
@@ -29,7 +30,8 @@ from tidemark.pipeline import REPORT_VARIABLE, run_stage
 from tidemark.queries.status import status_of
 from tidemark.report import site
 from tidemark.report.figures import CUTS, figures_of
-from tidemark.report.overview import overview
+from tidemark.report.overview import by_day, overview
+from tidemark.report.views import FATES
 from tidemark.sources.model import Source
 
 HOSTILE = "<script>alert('x')</script>"
@@ -193,6 +195,25 @@ def test_the_overview_says_what_needs_a_person_and_the_command() -> None:
     assert re.search(r"1 transaction open since \d{4}-\d\d-\d\d \d\d:\d\d UTC; (1 event|\d+ events) held\.", text)
     page = (site.folder() / "index.html").read_text(encoding="utf-8")
     assert 'href="held_one/cut-2.html" aria-label="held_one, 2026-03-10: held, 1 cuts, 9 events"' in page
+
+
+def test_the_parts_of_events_that_pages_show_add_up_to_all_events() -> None:
+    """No fate is left out of flows, bars and tables: erased events neither."""
+    assert {"events", *FATES} == NO_EVENTS.by_name().keys()
+    page = (site.folder() / "calm" / "cut-2.html").read_text(encoding="utf-8")
+    assert all(f'<th scope="col" class="number">{name}</th>' in page for name in FATES)
+    style = (site.folder() / "calm" / "index.html").read_text(encoding="utf-8")
+    assert all(f".k-{name}" in style for name in FATES)
+
+
+def test_a_cut_is_of_no_day_after_it_was_made() -> None:
+    """A commit time in the future does not move the days of every source out of sight."""
+    cuts = [
+        {"newest_commit": commit, "at": "2026-03-02T06:00:00+00:00", "verdict": "passed", "cut": 1, "events": counts}
+        for commit, counts in ((None, {"events": 1}), ("2026-03-01T23:00:00+00:00", {"events": 2}))
+    ]
+    cuts.append({**cuts[0], "newest_commit": "2099-01-01T00:00:00+00:00", "events": {"events": 4}})
+    assert {day: found["events"] for day, found in by_day(cuts).items()} == {"2026-03-02": 5, "2026-03-01": 2}
 
 
 def test_what_is_urgent_is_in_sight_and_the_rest_unfolds() -> None:

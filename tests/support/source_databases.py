@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -155,4 +155,9 @@ def has_come_to(lake: Lake, source: str, batch: int, at: datetime, newest: str =
     Ledger(lake, source).replace(SpanRow, [row])
 
 
-LONG_AGO, FAR_AHEAD = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def ahead() -> datetime:
+    """A commit time past all that a source has now, and no further in the future than clocks differ."""
+    return datetime.now(UTC) + timedelta(minutes=5)

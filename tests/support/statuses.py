@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidemark.ledger.event_counts import NO_EVENTS
+
 
 def table_status(**fields: Any) -> dict[str, Any]:
     """A table in an answer of ``status_of``."""
-    counts = dict.fromkeys(("rows", "events", "applied", "superseded", "duplicate", "held", "quarantined"), 0)
+    counts = dict.fromkeys(("rows", *NO_EVENTS.by_name()), 0)
     states = {"verdict": "passed", "state": "published", "reason": None, "closes": True, "lag_seconds": 1_000_000}
     states |= {"log": None, "reconciled": None, "verified_through": None}
     return {**counts, **states, **fields}

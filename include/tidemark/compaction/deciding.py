@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.compaction import guessed_types, key_eras, laid_out_beside, late_defaults, placing
+from tidemark.compaction import guessed_types, key_eras, laid_out_beside, late_defaults, placing, row_patterns
 from tidemark.compaction.decisions import BuildAnew, Decision, Stopped, Unmoved, Waiting, stopped
 from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.event_log import new_events, shards_of
@@ -145,6 +145,7 @@ def _plan(run: Run, found: Found, *, anew: str | None) -> Plan | None:
     plan = planner.plan(run.source, found, found.table, anew=bool(anew))
     laid_out_beside.refuse_loss(run, plan)
     placing.refuse_shared(run, plan)
+    row_patterns.refuse_unknown(run, plan)
     if known is not None:
         late_defaults.refuse(run, plan)
         guessed_types.refuse_rounding(run, plan, values)

@@ -24,6 +24,7 @@ class First(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """The first row with a value beyond its bounds."""
 
     position: str
+    """Empty where no such row has one: another writer's rows."""
     key: list[str]
     """The values of its key, as text."""
 
@@ -64,7 +65,7 @@ def merged(parts: Iterable[Beyond], columns: int) -> Beyond:
     for part in parts:
         counts = [one + other for one, other in zip(counts, part.counts, strict=True)]
         firsts += [part.first] if part.first else []
-    return Beyond(counts=counts, first=min(firsts, default=None))
+    return Beyond(counts=counts, first=min(firsts, key=lambda each: (not each.position, each), default=None))
 
 
 def _in_batch(batch: pa.RecordBatch, bounds: Sequence[Bounds]) -> Beyond:
@@ -74,10 +75,10 @@ def _in_batch(batch: pa.RecordBatch, bounds: Sequence[Bounds]) -> Beyond:
     if not any(counts):
         return Beyond(counts=counts)
     rows = batch.filter(functools.reduce(pc.or_, outside))
-    place = pc.index(rows.column(PLACE), pc.min(rows.column(PLACE))).as_py()
+    place = max(0, pc.index(rows.column(PLACE), pc.min(rows.column(PLACE))).as_py())
     keys = [name for name in rows.schema.names if name.startswith(KEY)]
     texts = [_text(rows.column(name).slice(place, 1)) for name in keys]
-    return Beyond(counts=counts, first=First(position=rows.column(PLACE)[place].as_py(), key=texts))
+    return Beyond(counts=counts, first=First(position=rows.column(PLACE)[place].as_py() or "", key=texts))
 
 
 def _outside(values: pa.Array, bounds: Bounds) -> pa.Array:

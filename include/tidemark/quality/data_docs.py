@@ -29,7 +29,7 @@ from great_expectations.data_context.types.resource_identifiers import (
 from great_expectations.expectations.expectation import Expectation
 
 from tidemark.lake.locks import only_writer
-from tidemark.quality import page_assets
+from tidemark.quality import old_results, page_assets
 from tidemark.quality.docs_pages import WARNED, IndexPageView, InertPageView
 
 CANDIDATE: Final = "candidate"
@@ -41,6 +41,9 @@ METRICS: Final = "metrics"
 _NAME_LENGTH: Final = 120
 
 _WARNED_KEPT: Final = 200
+
+_LISTED: Final = 100
+"""Results that the index lists, and that are kept of each table."""
 
 # By the names that folders of earlier versions have in their configuration.
 _VIEW: Final = {"module_name": __name__, "class_name": InertPageView.__name__}
@@ -56,7 +59,7 @@ _SITE: Final[Any] = {
     # The index reads every result that it lists: without a limit, each run would be slower than the one before.
     "site_index_builder": {
         "class_name": "DefaultSiteIndexBuilder",
-        "validation_results_limit": 100,
+        "validation_results_limit": _LISTED,
         "view": _INDEX_VIEW,
     },
     "site_section_builders": {
@@ -105,6 +108,7 @@ class Recorder:
         self._run = RunIdentifier(run_name=_file_name(cut), run_time=datetime.now(UTC))
         # Great Expectations takes both kinds of key in one list; its annotation does not.
         self._pages: list[Any] = []
+        self._tables: list[str] = []
         self._warned: list[str] = []
 
     def record(
@@ -143,15 +147,19 @@ class Recorder:
         key = ValidationResultIdentifier(suite_key, self._run, batch_identifier=str(snapshot))
         self._context.validation_results_store.set(key, validation)
         self._pages += [suite_key, key]
+        self._tables.append(suite.name)
         if success and good < len(results):
             parts: tuple[object, ...] = key.to_tuple()
             self._warned.append("/".join(["validations", *map(str, parts)]) + ".html")
 
     def write_pages(self) -> None:
-        """Write a page for each suite and each result that was recorded, and the index."""
+        """Write a page for each suite and each result that was recorded, and the index; remove what is old of them."""
         if self._pages:  # without keys, Great Expectations would write all pages of the folder again
             with only_writer(self._folder):
-                page_assets.lay_out(index_page(self._folder).parent)
+                site = index_page(self._folder).parent
+                page_assets.lay_out(site)
+                results = self._folder / "gx" / "uncommitted" / "validations"
+                old_results.remove(results, site / "validations", self._tables, keep=_LISTED)
                 mark = WARNED.set(self._all_warned())
                 try:
                     self._context.build_data_docs(resource_identifiers=self._pages)

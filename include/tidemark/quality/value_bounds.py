@@ -123,4 +123,4 @@ def _first(first: First, key: Sequence[str], changelog: Table | None) -> str:
     """Return where a row is: its key as published, its position, and the place of its message."""
     named = key_text(key, first.key)
     row = f"row {named}, " if named else ""
-    return harmless(f"the first is {row}{first_place(first.position, changelog)}")
+    return harmless(f"the first is {row}{first_place(first.position or None, changelog)}")

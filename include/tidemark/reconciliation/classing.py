@@ -41,6 +41,9 @@ from tidemark.tables import eras
 _LATE = timedelta(seconds=5)
 """An event beyond a place in the log is committed after it, so far as the clock of the source does not go back."""
 
+_AHEAD = timedelta(minutes=10)
+"""A commit time is in the future if it is further ahead of the clock of the source than clocks of servers differ."""
+
 _BY_PLACE = {"debezium_json": {"postgres": 1, "mysql": 2}}
 """Format and dialect whose positions begin with the place in the log -> how many numbers a place has."""
 
@@ -58,15 +61,18 @@ class Log:
 
     newest: str
     last: datetime | None
-    """Newest commit time."""
+    """Newest commit time that is not in the future."""
     numbers: int
     """How many numbers of a place positions begin with; 0: positions have no place, and commit times decide."""
 
     @classmethod
-    def of(cls, ledger: Ledger, source: Source, dialect: str) -> Log:
-        """Return how far the change log is."""
+    def of(cls, ledger: Ledger, source: Source, dialect: str, now: datetime | None) -> Log:
+        """Return how far the change log is, where the clock of the source shows ``now``.
+
+        A commit time in the future is wrong: by it, the log would be past each place, and what is behind would be lost.
+        """
         spans = ledger.spans()
-        times = [span.last for span in spans if span.last is not None]
+        times = [span.last for span in spans if span.last is not None and (now is None or span.last <= now + _AHEAD)]
         is_plain = getattr(source.options, "dialect", None) in {None, "debezium"} and not source.log_restarts
         numbers = _BY_PLACE.get(source.format, {}).get(dialect, 0) if is_plain else 0
         return cls(max((span.newest for span in spans), default=""), max(times, default=None), numbers)

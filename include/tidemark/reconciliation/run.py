@@ -182,7 +182,7 @@ class _Work:
             found = comparison.count() if pairs.all else None
             counts = {"source_rows": found.source_rows, "lake_rows": found.lake_rows} if found else {}
             return _with(begun, reason=problem, **counts)
-        end = Log.of(self.ledger, self.source, self.database.dialect)
+        end = Log.of(self.ledger, self.source, self.database.dialect, place.at)
         known = Known(
             events=Events(self.lake, now.table, row, self.source.source, pairs),
             reached=end.passed(place.at, place.sequence),

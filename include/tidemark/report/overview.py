@@ -37,15 +37,18 @@ def summary_of(figures: Figures) -> dict[str, Any]:
         "held": sum(table["held"] for table in tables),
         "quarantined": status["messages"]["quarantined"] + sum(table["quarantined"] for table in tables),
         "attention": figures["attention"],
-        "days": _days(shown),
+        "days": by_day(shown),
     }
 
 
-def _days(shown: Sequence[Figures]) -> dict[str, dict[str, Any]]:
-    """Return the worst cut of each day; a cut is of the day of its newest commit, or else of its own time."""
+def by_day(shown: Sequence[Figures]) -> dict[str, dict[str, Any]]:
+    """Return the worst cut of each day: that of its newest commit, or of its own time, which is no earlier.
+
+    A commit time in the future would move the days of all sources out of sight.
+    """
     days: dict[str, dict[str, Any]] = {}
     for cut in shown:
-        moment = cut["newest_commit"] or cut["at"]
+        moment = min((each for each in (cut["newest_commit"], cut["at"]) if each), default=None)
         if moment is None:
             continue
         day = days.setdefault(moment[:10], {"verdict": cut["verdict"], "cut": cut["cut"], "cuts": 0, "events": 0})

@@ -15,7 +15,7 @@ View = dict[str, Any]
 
 OPERATIONS = ("SNAPSHOT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
-FATES = ("applied", "superseded", "duplicate", "held", "quarantined")
+FATES = ("applied", "superseded", "duplicate", "held", "quarantined", "erased")
 
 _CHECKED = 20
 """How many of the newest cuts the history of checks shows."""

@@ -15,10 +15,11 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
+from tidemark.sources.check_arguments import SET, wrong_arguments
 from tidemark.sources.choices import Deletes, OnFail, Severity
-from tidemark.sources.expectation_names import EXPECTATIONS, NOT_ROW_WISE, REFUSED, REQUIRED, ROW_WISE
+from tidemark.sources.expectation_names import EXPECTATIONS, NOT_ROW_WISE, REFUSED, ROW_WISE
 from tidemark.sources.fields import again, error_at, wrong
-from tidemark.text import nearest, suggestion
+from tidemark.text import nearest
 
 
 class Check(BaseModel):
@@ -35,8 +36,14 @@ class Check(BaseModel):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of the expectation, as the file gives them."""
-        return dict(self.model_extra or {})
+        """Arguments of the expectation, as the file gives them, but for a null among the values of a set.
+
+        A null passes anyway. In SQL nothing is outside of a set with a null, so each row would pass.
+        """
+        given = dict(self.model_extra or {})
+        if self.type == "expect_column_values_to_be_in_set" and isinstance(given.get(SET), list):
+            given[SET] = [value for value in given[SET] if value is not None]
+        return given
 
     @property
     def judged_as(self) -> Severity:
@@ -64,7 +71,7 @@ class Check(BaseModel):
     @classmethod
     def _whole(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Return the check. What is wrong with its own keys and with its arguments is reported together."""
-        arguments = list(_wrong_arguments(cls, given)) if isinstance(given, Mapping) else []
+        arguments = list(wrong_arguments(given, own=cls.model_fields)) if isinstance(given, Mapping) else []
         try:
             found = handler(given)
         except ValidationError as error:
@@ -87,39 +94,6 @@ class Check(BaseModel):
             yield error_at(("on_fail",), text)
         for name in sorted(self.arguments.keys() & NOT_ROW_WISE):
             yield error_at((name,), f"a check with `on_fail: {self.on_fail}` judges each row: leave {name} out.")
-
-
-def _wrong_arguments(model: type[Check], given: Mapping[Any, Any]) -> Iterator[InitErrorDetails]:
-    """Yield what is wrong with the arguments of an expectation; nothing if the expectation is not known."""
-    kind = given.get("type")
-    if not isinstance(kind, str) or kind not in EXPECTATIONS:
-        return
-    names, allowed = given.keys() - model.model_fields.keys(), EXPECTATIONS[kind]
-    for name in given:
-        if name in names and name not in allowed:
-            yield error_at((name,), f"unknown key.{suggestion(str(name), allowed)}", "unknown_key")
-    for name in sorted(REQUIRED[kind] - names):
-        yield error_at((name,), f"missing: {kind} needs it.", "missing_key")
-    condition = given.get("row_condition")
-    if isinstance(condition, str) and (problem := _no_condition(condition)):
-        yield error_at(("row_condition",), problem)
-
-
-def _no_condition(text: str) -> str | None:
-    """Return why a text is no condition of Spark's SQL; None if it is one."""
-    import sqlglot  # noqa: PLC0415  a source file without a condition does not pay for it
-    from sqlglot import exp  # noqa: PLC0415
-    from sqlglot.errors import SqlglotError  # noqa: PLC0415
-
-    try:
-        parsed = sqlglot.parse(text, read="spark")
-    except SqlglotError:
-        parsed = []
-    if len(parsed) != 1 or parsed[0] is None:
-        return "is no condition of Spark's SQL, as `state = 'paid'` is one."
-    if parsed[0].find(exp.Query) is not None:
-        return "asks for other rows: a condition is about the row itself."
-    return None
 
 
 def columns_in(arguments: Mapping[str, Any]) -> list[str]:

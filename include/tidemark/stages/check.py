@@ -34,6 +34,7 @@ from tidemark.quality import (
     lone_tombstones,
     missing_offsets,
     schema_drift,
+    unfit_entries,
     unknown_members,
     unknown_messages,
     unread_messages,
@@ -85,7 +86,8 @@ def run(source: Source) -> StageReport:
     docs = verdicts[0].docs if verdicts else home()
     offsets = once.offsets(at_most("batch", cut.batch))
     of_messages = _of_messages(lake, ledger, source, JudgedBatches.of(ledger, last, cut), offsets)
-    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows])]
+    unfit = unfit_entries.judged(once, source)
+    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *unfit]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradicting.blocking(contradictions, source).items():
@@ -133,10 +135,9 @@ def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
 
 
 def _freshness(ledger: Ledger, source: Source, tables: Iterable[TableRow]) -> list[SourceResult]:
-    """Return how old the newest data is, where the source file limits it and anything was published."""
-    rows = list(tables)
+    """Return how old the newest data is, where the source file limits it."""
     limited = source.freshness or any(table.freshness for table in source.tables.values())
-    return list(freshness.judged(source, rows, ledger.batches(), datetime.now(UTC))) if rows and limited else []
+    return list(freshness.judged(source, tables, ledger.batches(), datetime.now(UTC))) if limited else []
 
 
 def _of_messages(
@@ -218,7 +219,7 @@ _APPROVABLE = (
     | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
     | {unread_messages.UNREAD_MESSAGES, lone_tombstones.LONE_TOMBSTONES}
-    | {UNPLACED_STATEMENT}
+    | {UNPLACED_STATEMENT, unfit_entries.UNFIT_TABLES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )
