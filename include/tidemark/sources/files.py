@@ -24,7 +24,7 @@ from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
 from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
-from tidemark.text import suggestion
+from tidemark.text import first_line, suggestion
 
 BUNDLED = INCLUDE / "sources"
 """The sources of the demo. A package that pip installed has none beside it."""
@@ -142,6 +142,8 @@ def _read(path: Path) -> Source | list[Problem]:
         return Source.model_validate(document.value)
     except ValidationError as error:
         return explain(document, error, _models(document.value))
+    except Exception as error:  # noqa: BLE001 - a file that nothing foresaw must not take other sources with it
+        return [document.problem((), f"cannot be read as a source: {type(error).__name__}: {first_line(error)}")]
 
 
 def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:

@@ -5,6 +5,7 @@ A file gives text, numbers, booleans, null, lists and mappings, and nothing else
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, Union
@@ -29,6 +30,9 @@ Place: TypeAlias = tuple[int, int]
 """Line and column, both from 1."""
 
 _TAG = "tag:yaml.org,2002:"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What no file and no message can hold. In JSON two of them make a character; in YAML they do not."""
 
 _KINDS = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "timestamp"})
 
@@ -159,6 +163,7 @@ class _Reader:
             raise self._error(node, (), f"more than {MAX_VALUES} values or {MAX_DEPTH} levels, aliases followed")
         if (kind := str(node.tag)).removeprefix(_TAG) not in _KINDS:
             raise self._error(node, location, f"tag {kind} is not allowed: write plain text, numbers, lists, mappings.")
+        self._refuse_half_characters(node, location)
         if isinstance(node, MappingNode):
             return self._mapping(node, location)
         if isinstance(node, SequenceNode):
@@ -170,6 +175,7 @@ class _Reader:
         for key, value in node.value:
             if not isinstance(key, ScalarNode) or str(key.tag) == f"{_TAG}merge":
                 raise self._error(key, location, "a key must be plain text.")
+            self._refuse_half_characters(key, location)
             below = (*location, key.value)
             if key.value in mapping:
                 first = self._document.keys[below][0]
@@ -177,6 +183,10 @@ class _Reader:
             self._document.keys[below] = _place(key)
             mapping[key.value] = self.read(value, below)
         return mapping
+
+    def _refuse_half_characters(self, node: Node, location: Location) -> None:
+        if isinstance(node, ScalarNode) and _SURROGATE.search(node.value):
+            raise self._error(node, location, "a \\u escape of D800 to DFFF is half of a character: write \\U0001F600.")
 
     def _error(self, node: Node, location: Location, message: str) -> DocumentError:
         return DocumentError(self._document.problem_at(_place(node), message, key=dotted(location)))
