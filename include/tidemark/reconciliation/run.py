@@ -148,7 +148,8 @@ class _Work:
         snapshot = table.current_snapshot()  # before the source is read: the lake is never ahead of it
         place = self.database.begin()
         try:
-            begun = _with(begun, read_at=place.at, place=place.text, sequence=json.dumps(place.sequence))
+            read = {"read_at": place.at, "place": place.text, "shown_through": place.through}
+            begun = _with(begun, **read, sequence=json.dumps(place.sequence))
             there = self.database.find(self._name(row.object))
             if there is None:
                 return _with(begun, reason="the user of the connection sees no such table in the source database")
@@ -236,7 +237,7 @@ def _compared_row(
     if result is Result.EQUAL and place.through is not None:
         verified = {"verified_through": place.through, "verified_place": begun.place}
     elif found.settled and earlier is not None and not place.is_copy and _is_later(earlier, begun):
-        verified = {"verified_through": earlier.read_at, "verified_place": earlier.place}
+        verified = {"verified_through": earlier.shown_through, "verified_place": earlier.place}
     keys = msgspec.json.encode(list[DifferingKey](found.keys)).decode()
     return _with(
         begun, result=result, source_rows=found.source_rows, lake_rows=found.lake_rows, keys=keys, **counts, **verified
@@ -245,7 +246,7 @@ def _compared_row(
 
 def _is_later(earlier: ReconciliationRow, begun: ReconciliationRow) -> bool:
     known = begun.verified_through
-    return earlier.read_at is not None and (known is None or earlier.read_at > known)
+    return earlier.shown_through is not None and (known is None or earlier.shown_through > known)
 
 
 def _with(row: ReconciliationRow, **fields: Any) -> ReconciliationRow:  # noqa: ANN401  the fields of the row
