@@ -78,6 +78,12 @@ def reconcile(
             yield outcome
 
 
+def compared_before(source: Source) -> set[str]:
+    """Return the tables, as the source names them, that a run which the ledger keeps has compared."""
+    rows = Ledger(Lake.existing(), source.source).reconciliations()
+    return {row.object for row in rows if row.result != Result.NOT_COMPARED}
+
+
 def _opened(address: Address) -> Database:
     return _DATABASES[address.dialect](address)
 
