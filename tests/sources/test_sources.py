@@ -113,7 +113,7 @@ def test_only_star_and_question_mark_are_special(pattern: str, name: str, *, exp
 def test_wrong_file_is_explained_word_for_word(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file of the gallery gives exactly the message beside it (the list of formats shortened)."""
     monkeypatch.chdir(GALLERY)
-    explanation = "\n\n".join(map(str, validate([Path(path.name)]))) + "\n"
+    explanation = "\n\n".join(map(str, validate([Path(path.name)])[1])) + "\n"
     assert explanation.replace(", ".join(formats.names()), "(formats)") == path.with_suffix(".txt").read_text("utf-8")
 
 

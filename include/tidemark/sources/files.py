@@ -81,9 +81,22 @@ def find_source(name: str, folder: Path | None = None) -> Source:
     raise UnknownNameError(f"Unknown source '{name}' in {folder or default_folder()}.{hint}")
 
 
-def validate(paths: Iterable[Path] = ()) -> list[Problem]:
-    """Return every problem of source files and of folders of source files (default: the default folder)."""
-    return _read_all([file for path in list(paths) or [default_folder()] for file in _files(path)])[1]
+def validate(paths: Iterable[Path] = ()) -> tuple[int, list[Problem]]:
+    """Return how many source files there are, and every problem of them.
+
+    Args:
+        paths: files and folders of source files; default: the default folder.
+
+    Raises:
+        ConfigurationError: there is no such file or folder, or a folder has no source file.
+    """
+    files = []
+    for path in list(paths) or [default_folder()]:
+        found = _files(path)
+        if not found:
+            raise ConfigurationError(f"No source file (*.yaml, *.yml) in {path}. Name the folder that has them.")
+        files += found
+    return len(files), _read_all(files)[1]
 
 
 def read_sources(folder: Path | None = None) -> tuple[list[Source], list[Problem]]:
