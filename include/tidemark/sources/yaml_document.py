@@ -103,11 +103,13 @@ def read_document(path: Path) -> Document:
     """Read one YAML document.
 
     Raises:
-        DocumentError: the file is unreadable, larger than 1 MiB, not UTF-8 or not YAML, or has two documents, a key
-            twice, or a tag.
+        DocumentError: the file is unreadable, larger than 1 MiB, not UTF-8 or not YAML 1.2, or has two documents, a
+            key twice, or a tag.
     """
     text = _read_text(path)
     document = Document(path=path, lines=text.splitlines())
+    if problem := _other_version(document):
+        raise DocumentError(problem)
     try:
         node = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
@@ -117,6 +119,17 @@ def read_document(path: Path) -> Document:
     reader = _Reader(document)
     value = reader.read(node, ()) if node else None
     return Document(path=path, lines=document.lines, value=value, keys=document.keys, values=document.values)
+
+
+def _other_version(document: Document) -> Problem | None:
+    """Return the problem of a directive for another YAML than 1.2; directives stand before all else."""
+    for number, line in enumerate(document.lines, start=1):
+        if line.startswith("%YAML") and line.split()[1:2] != ["1.2"]:
+            text = "source files are YAML 1.2. In 1.1, yes and on are no texts, and 010 is 8. Leave the line out."
+            return document.problem_at((number, 1), text)
+        if line.strip() and not line.startswith(("%", "#")):
+            return None
+    return None
 
 
 def _read_text(path: Path) -> str:
