@@ -1,4 +1,4 @@
-"""No DAG: this file fails to import if source files are wrong, or name notifiers that Airflow does not have.
+"""No DAG: this file fails to import if source files are wrong, give no DAG, or name notifiers that Airflow lacks.
 
 Airflow shows the error with file, line and key.
 
@@ -7,7 +7,9 @@ Airflow unschedules every DAG of a file that fails to import. So the DAGs of val
 
 from __future__ import annotations
 
-from tidemark.orchestration import require_notifiers
+from tidemark.orchestration import require_dags, require_notifiers
 from tidemark.sources import load_sources
 
-require_notifiers(load_sources())
+sources = load_sources()
+require_notifiers(sources)
+require_dags(sources)

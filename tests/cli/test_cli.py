@@ -294,6 +294,23 @@ def test_the_arguments_of_another_program_are_left_to_it(monkeypatch: pytest.Mon
     assert given == [["dags", "list", "-v", "--verbose"]]
 
 
+def test_validate_counts_files_and_none_is_an_error(tmp_path: Path) -> None:
+    """A folder counts for its files, and a wrong folder is not green in CI."""
+    folder, empty = tmp_path / "two", tmp_path / "empty"
+    folder.mkdir()
+    empty.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.yaml").write_text(f"source: {name}\nformat: canal_json\nlanding: /landing/*\n")
+    done = RUNNER.invoke(app, ["validate", str(folder)])
+    assert (done.exit_code, done.stdout) == (0, "2 source files are valid\n")
+    done = RUNNER.invoke(app, ["validate", str(folder / "a.yaml")])
+    assert (done.exit_code, done.stdout) == (0, "1 source file is valid\n")
+    for arguments, variable in (([str(folder), str(empty)], str(folder)), ([], str(empty))):
+        done = RUNNER.invoke(app, ["validate", *arguments], env={"TIDEMARK_SOURCES": variable})
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"No source file (*.yaml, *.yml) in {empty}" in done.stderr
+
+
 def test_validate_names_file_and_line(sources: Path) -> None:
     """A wrong source file is reported with file, line and a suggestion."""
     (sources / "sources" / "wrong.yaml").write_text("source: wrong\nformat: canal_jsn\nlanding: x\n", encoding="utf-8")

@@ -9,7 +9,8 @@ import pytest
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from tidemark.orchestration.assets import announce, outlets_of
+from tidemark.lake.names import Identifier
+from tidemark.orchestration.assets import announce, outlets_of, table_asset
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 
@@ -49,6 +50,14 @@ def test_outlets_are_the_tables_whose_names_the_source_file_tells(
     plain = [name for name, given in tables.items() if given is None]
     targets = {name: given for name, given in tables.items() if given is not None}
     assert outlets(target, *plain, **targets) == {f"tidemark://{name}" for name in expected}
+
+
+def test_a_name_that_mysql_cannot_hold_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow on MySQL takes ASCII alone: the address is percent-encoded there, and as the name is elsewhere."""
+    assert table_asset(Identifier("erp", "订单")).uri == "tidemark://erp/订单"
+    monkeypatch.setattr("airflow.sdk.definitions.asset.SQL_ALCHEMY_CONN", "mysql://airflow@localhost/airflow")
+    assert table_asset(Identifier("erp", "订单")).uri == "tidemark://erp/%E8%AE%A2%E5%8D%95"
+    assert table_asset(Identifier("erp", "my orders$")).uri == "tidemark://erp/my orders$"
 
 
 def heard(details: dict[str, Any], *, fresh: int = 1, attempt: int = 1) -> tuple[list[Any], dict[str, Any]]:

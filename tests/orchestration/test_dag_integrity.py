@@ -19,8 +19,8 @@ from airflow.timetables.interval import CronDataIntervalTimetable as CoreTimetab
 
 from support.airflow_world import Heard
 from tidemark.orchestration import alerts
-from tidemark.orchestration.intervals import next_moment, width
 from tidemark.sources import files
+from tidemark.sources.schedules import next_moment, width
 from tidemark.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_forms_say_what_they_take_and_nothing_is_mandatory_but_the_source(monkey
             assert param is not None or not mandatory
 
 
-@pytest.mark.parametrize("schedule", ['"@daily"', '"@hourly"', '"15 3 * * 1"'])
+@pytest.mark.parametrize("schedule", ['"@daily"', '"@hourly"', '"15 3 * * 1"', '"@quarterly"'])
 def test_schedule_gives_intervals_of_full_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str) -> None:
     """Airflow's default for a cron text, an interval without width, is never used."""
     write(tmp_path, "erp", schedule)
@@ -155,6 +155,21 @@ def test_wrong_file_is_one_import_error_and_takes_no_other_source_with_it(
     assert f"{tmp_path / 'crm.yaml'}:2:9: format: unknown format 'canl_json'. Did you mean 'canal_json'?" in message
 
 
+def test_a_source_that_gives_no_dag_takes_no_other_source_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow refuses the long name of an asset; the source is named, and no half of its DAG is known."""
+    write(tmp_path, "erp")
+    write(tmp_path, "crm")
+    with (tmp_path / "crm.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"tables:\n  ? shop.{'a' * 1600}\n  : {{}}\n")
+    found = bag(tmp_path, monkeypatch)
+    assert set(found.dags) == {"cdc_erp"} | LAKE
+    assert list(found.import_errors) == ["cdc_source_errors.py"]
+    message = found.import_errors["cdc_source_errors.py"]
+    assert "crm: its DAG cannot be built: ValueError: Asset name cannot exceed 1500 characters" in message
+
+
 def test_notifiers_of_a_source_are_told_of_its_failed_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source file names Airflow's notifiers with their arguments; a wrong one is an import error and stops no DAG."""
     write(tmp_path, "erp")
@@ -164,7 +179,8 @@ def test_notifiers_of_a_source_are_told_of_its_failed_tasks(tmp_path: Path, monk
     with (tmp_path / "crm.yaml").open("a", encoding="utf-8") as file:
         file.write(
             "on_failure: [{notifier: no.such.Notifier}, {notifier: pathlib.Path},\n"
-            "             {notifier: support.airflow_world.Heard, txt: a}]\n"
+            "             {notifier: support.airflow_world.Heard, txt: a},\n"
+            "             {notifier: support.airflow_world.Heard, text: ''}]\n"
         )
     found = bag(tmp_path, monkeypatch)
     assert {"cdc_erp", "cdc_crm"} <= set(found.dags)
@@ -176,7 +192,8 @@ def test_notifiers_of_a_source_are_told_of_its_failed_tasks(tmp_path: Path, monk
     for sentence in (
         "crm: on_failure: there is no no.such.Notifier: No module named 'no'. Is its provider installed?",
         "crm: on_failure: pathlib.Path is no notifier of Airflow",
-        "crm: on_failure: support.airflow_world.Heard does not take these arguments",
+        "crm: on_failure: support.airflow_world.Heard does not take these arguments: ",
+        "crm: on_failure: support.airflow_world.Heard does not take these arguments: no text",
     ):
         assert sentence in message
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import CronDataIntervalTimetable
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from sqlalchemy.engine import make_url
 
 from support import source_databases
@@ -49,7 +49,10 @@ def test_a_source_with_a_database_has_a_dag_of_its_own_schedule(folder: Path) ->
 def test_the_task_uses_airflows_connection_and_fails_for_what_differs(
     folder: Path, lake: Lake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Being behind fails nothing; a wrong connection is no reason to try again."""
+    """Being behind fails nothing, and a wrong connection is no reason to try again.
+
+    A task that compared nothing is no success, and it fails for what was compared before.
+    """
     context: Any = {"params": {"table": None}}
     task = ReconcileOperator(source="airy")
     with pytest.raises(AirflowFailException, match="connection 'erp_db' is not set"):
@@ -62,7 +65,19 @@ def test_the_task_uses_airflows_connection_and_fails_for_what_differs(
             database.execute("INSERT INTO t VALUES (1)")
         monkeypatch.setenv("AIRFLOW_CONN_ERP_DB", url.replace("postgresql+psycopg", "postgres"))
         published(lake, "airy", TableId("db", "public", "t"), {"id": "int"}, [], key=["id"])
-        assert task.execute(context) == {"airy.t": "behind"}
+        with psycopg.connect(host=host, user="postgres", password=password, autocommit=True) as database:
+            database.execute("ALTER TABLE t RENAME TO away")
+            with pytest.raises(AirflowSkipException, match="no table could be compared"):
+                task.execute(context)
+            database.execute("ALTER TABLE away RENAME TO t")
+            assert task.execute(context) == {"airy.t": "behind"}
+            database.execute("ALTER TABLE t RENAME TO away")
+            for _ in range(2):
+                with pytest.raises(
+                    AirflowFailException, match=r"not any more: airy\.t: the user of the connection sees"
+                ):
+                    task.execute(context)
+            database.execute("ALTER TABLE away RENAME TO t")
         has_come_to(lake, "airy", 1, ahead())
         with pytest.raises(AirflowFailException, match=r"airy\.t differ from the source database") as caught:
             task.execute(context)

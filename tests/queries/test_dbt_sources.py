@@ -184,6 +184,7 @@ def test_rows_of_histories_and_feeds_repeat_keys(sources_file: _File) -> None:
         ("@daily", {"count": 48, "period": "hour"}),
         ("0 6 * * 1-5", {"count": 144, "period": "hour"}),
         ("*/15 * * * *", {"count": 30, "period": "minute"}),
+        ("@quarterly", {"count": 4416, "period": "hour"}),
         (None, None),
     ],
 )

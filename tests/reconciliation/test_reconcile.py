@@ -159,6 +159,33 @@ def test_a_moment_is_verified_later_when_nothing_of_it_differs_any_more(
     assert (now.verified_through, now.verified_place) == (row.read_at, row.place)
 
 
+def test_a_run_that_could_not_compare_a_table_settles_and_verifies_nothing(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """Rows that were lost then are lost still; what the last comparison suspected is settled past such a run."""
+    _make(database, "unseen", _rows(3))
+    source = _source("unseen")
+    published(lake, "unseen", TableId("db", "unseen", "orders"), COLUMNS, _rows(2), key=["id"])
+    has_come_to(lake, "unseen", 1, LONG_AGO)
+    database.execute("ALTER TABLE unseen.orders RENAME TO away")
+    (row,) = reconcile(source)
+    assert row.result == Result.NOT_COMPARED
+    database.execute("ALTER TABLE unseen.away RENAME TO orders")
+    has_come_to(lake, "unseen", 1, datetime.now(UTC))
+    (row,) = reconcile(source)
+    assert (_classes(row), row.verified_through) == ({"2": "behind"}, None)
+    has_come_to(lake, "unseen", 1, datetime.now(UTC))
+    database.execute("ALTER TABLE unseen.orders RENAME TO away")
+    (row,) = reconcile(source)
+    assert row.result == Result.NOT_COMPARED
+    database.execute("ALTER TABLE unseen.away RENAME TO orders")
+    database.execute("INSERT INTO unseen.orders VALUES (3, '', NULL)")
+    has_come_to(lake, "unseen", 1, datetime.now(UTC))
+    database.execute("SELECT pg_sleep(0.01)")
+    (row,) = reconcile(source)
+    assert (_classes(row), row.verified_through) == ({"2": "lost", "3": "behind"}, None)
+
+
 def test_a_place_in_the_log_is_compared_as_a_place(lake: Lake, connected: str, database: psycopg.Connection) -> None:
     """Where positions begin with the place in the log, an event past it shows that nothing else will come."""
     _make(database, "places", _rows(3))
@@ -321,6 +348,12 @@ def test_a_replica_verifies_what_it_had_replayed(
             assert row.read_at is not None
             assert row.verified_through is not None
             assert row.verified_through < before < row.read_at
+            through = row.verified_through
+            monkeypatch.setenv(CONNECTION, url)
+            database.execute("INSERT INTO copied.orders VALUES (2, '', NULL)")
+            has_come_to(lake, "copied", 1, datetime.now(UTC))
+            (row,) = reconcile(_source("copied"))
+            assert (row.result, row.verified_through) == (Result.BEHIND, through)
 
 
 def _replayed(replica: str, secret: str, place: str) -> None:

@@ -216,6 +216,45 @@ def test_a_cut_is_of_no_day_after_it_was_made() -> None:
     assert {day: found["events"] for day, found in by_day(cuts).items()} == {"2026-03-02": 5, "2026-03-01": 2}
 
 
+def test_what_was_found_after_publishing_needs_a_person_too(lake: Lake) -> None:
+    """Rows that the source database has otherwise are urgent, as is a check on demand; each has its command."""
+    source = Written(lake, "later")
+    bad = {"target": "later.orders", "stage": "quality", "name": "expect_x", "success": False}
+    source.cut(1, {name: counts(9, day=1, rows=10) for name in ("orders", "lines", "tags", "notes")}, checks=[bad])
+    source.write()
+    compared = {
+        "orders": {"result": "differs", "lost": 1000, "different": 2},
+        "lines": {"result": "not_compared", "reason": "the user sees no such table"},
+        "tags": {"result": "behind", "behind": 3},
+        "notes": {"result": "equal"},
+    }
+    rows = [
+        ReconciliationRow(run=1, object=name, target=f"later.{name}", cut=1, batch=1, **fields)
+        for name, fields in compared.items()
+    ]
+    source.ledger.replace(ReconciliationRow, rows)
+    assert figures_of(lake, "later")["attention"] == [
+        {
+            "level": "urgent",
+            "text": "Cut 1 failed 1 check on demand: later.orders: expect_x.",
+            "command": "tidemark quality later --cut 1",
+            "cut": 1,
+        },
+        {
+            "level": "urgent",
+            "text": "Table later.orders differs from the source database: 1000 lost, 2 different.",
+            "command": "tidemark reconcile later later.orders",
+            "cut": None,
+        },
+        {
+            "level": "look",
+            "text": "Table later.lines could not be compared with the source database: the user sees no such table",
+            "command": "tidemark reconcile later later.lines",
+            "cut": None,
+        },
+    ]
+
+
 def test_what_is_urgent_is_in_sight_and_the_rest_unfolds() -> None:
     """Few entries stand above the days; no urgent one is folded away, and none is lost."""
 

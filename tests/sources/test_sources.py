@@ -145,7 +145,7 @@ def test_a_landing_path_holds_no_key_of_its_store(
 def test_wrong_file_is_explained_word_for_word(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file of the gallery gives exactly the message beside it (the list of formats shortened)."""
     monkeypatch.chdir(GALLERY)
-    explanation = "\n\n".join(map(str, validate([Path(path.name)]))) + "\n"
+    explanation = "\n\n".join(map(str, validate([Path(path.name)])[1])) + "\n"
     assert explanation.replace(", ".join(formats.names()), "(formats)") == path.with_suffix(".txt").read_text("utf-8")
 
 
@@ -224,8 +224,12 @@ def test_folder_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.M
             + b"".join(b"%c: &%c [%s]\n" % (98 + i, 98 + i, b", ".join([b"*%c" % (97 + i)] * 10)) for i in range(7)),
             "values",
         ),
+        (SMALLEST.format(name="a").encode() + b'timezone: "\\ud800"\n', r"yaml:4:11: timezone: .* half of a character"),
+        (SMALLEST.format(name="a").encode() + b"timezone: Asia/Tokyo\nstart_date: 0001-01-01\n", "5:13: start_date: "),
+        (SMALLEST.format(name="a").encode() + b"log_restarts: [0001-01-01T00+14]\n", "4:16: log_restarts"),
+        (SMALLEST.format(name="a").encode() + b"tables: {'(a{99999999999})': {}}\n", "is no regular expression"),
     ],
-    ids=["encoding", "size", "depth", "aliases"],
+    ids=["encoding", "size", "depth", "aliases", "surrogate", "year 0", "year 0 in a list", "repetition"],
 )
 def test_hostile_file_ends_in_a_sentence(tmp_path: Path, content: bytes, message: str) -> None:
     """A file made to exhaust the reader is one problem like any other."""
@@ -233,6 +237,19 @@ def test_hostile_file_ends_in_a_sentence(tmp_path: Path, content: bytes, message
     path.write_bytes(content)
     with pytest.raises(InvalidSourceError, match=message):
         load_source(path)
+
+
+def test_a_file_that_nothing_foresaw_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an error of reading one file is, it is a problem of that file with its kind, and no more."""
+    write(tmp_path, "a.yaml", SMALLEST.format(name="a"))
+    write(tmp_path, "b.yaml", SMALLEST.format(name="b"))
+    real = Source.model_validate
+    failing = Mock(side_effect=lambda values: 1 // 0 if values["source"] == "b" else real(values))
+    monkeypatch.setattr(Source, "model_validate", failing)
+    sources, problems = read_sources(tmp_path)
+    assert [source.source for source in sources] == ["a"]
+    assert [(problem.path.name, problem.line) for problem in problems] == [("b.yaml", 1)]
+    assert "ZeroDivisionError" in problems[0].message
 
 
 def test_time_without_zone_is_utc(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class Heard(BaseNotifier):
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        if not text:
+            raise ValueError("no text")
         self.text = text
 
     def notify(self, context: Any) -> None:

@@ -187,12 +187,11 @@ def validate_files(
     paths: Annotated[list[Path] | None, typer.Argument(help="Source files or folders; default: all sources.")] = None,
 ) -> None:
     """Check source files; print every error with file, line and a suggestion."""
-    problems = validate(paths or [])
+    number, problems = validate(paths or [])
     for problem in problems:
         tell(str(problem))
     if problems:
         raise typer.Exit(2)
-    number = len(paths) if paths else len(load_sources())
     typer.echo("1 source file is valid" if number == 1 else f"{number} source files are valid")
 
 

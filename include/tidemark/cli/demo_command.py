@@ -13,7 +13,7 @@ import typer
 from tidemark.cli.airflow_command import require_checkout
 from tidemark.cli.app import SET_UP, app
 from tidemark.cli.printing import tell
-from tidemark.cli.running import exits
+from tidemark.cli.running import works
 from tidemark.cli.status_text import print_status
 from tidemark.sources.files import BUNDLED, FOLDER_VARIABLE
 
@@ -38,7 +38,7 @@ def program() -> str:
 
 
 @app.command(rich_help_panel=SET_UP)
-@exits
+@works
 def demo(
     sources: Annotated[
         list[str] | None,

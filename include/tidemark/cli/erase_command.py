@@ -10,13 +10,13 @@ import typer
 from tidemark.cli.app import REPAIR, app
 from tidemark.cli.printing import tell
 from tidemark.cli.progress import under_way
-from tidemark.cli.running import exits, print_report
+from tidemark.cli.running import print_report, works
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 
 
 @app.command(rich_help_panel=REPAIR)
-@exits
+@works
 def erase(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
     key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE", help="The row's key; bytes as Base64.")],

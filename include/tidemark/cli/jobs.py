@@ -12,7 +12,7 @@ import typer
 
 from tidemark.cli.logs import configure_logging
 from tidemark.cli.printing import tell
-from tidemark.cli.running import End, SourceName, Start, exits, print_report
+from tidemark.cli.running import End, SourceName, Start, print_report, works
 from tidemark.errors import TidemarkError
 from tidemark.sources.files import find_source
 from tidemark.stages import PROBLEMS_VARIABLE
@@ -62,7 +62,7 @@ def job(stage: str) -> None:
         if report.has_problems and stage in HOLDING:
             raise typer.Exit(1)
 
-    typer.run(exits(command))
+    typer.run(works(command))
 
 
 def _leave(problems: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import typer
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups
 from tidemark.cli.quick_start import keep_pandas_out
-from tidemark.cli.running import AsJson, SourceName, exits, run_stages
+from tidemark.cli.running import AsJson, SourceName, exits, run_stages, works
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 from tidemark.stages import RETRY
@@ -46,7 +46,7 @@ def quarantine_show(
 
 
 @quarantine_app.command("retry")
-@exits
+@works
 def quarantine_retry(source: SourceName, reason: Reason = None) -> None:
     """Decode quarantined messages again, after a fix; compact, check and publish what can be read now."""
     from tidemark.lake.lake import Lake

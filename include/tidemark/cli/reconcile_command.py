@@ -13,7 +13,7 @@ from tidemark.cli.app import INSPECT, app
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.progress import under_way
-from tidemark.cli.running import AsJson, SourceName, exits
+from tidemark.cli.running import AsJson, SourceName, works
 from tidemark.sources.files import find_source
 from tidemark.text import harmless
 
@@ -39,7 +39,7 @@ _WORDS = {
 
 
 @app.command(rich_help_panel=INSPECT)
-@exits
+@works
 def reconcile(
     source: SourceName,
     table: Annotated[

@@ -10,12 +10,12 @@ import typer
 
 from tidemark.cli.app import DAILY, app
 from tidemark.cli.printing import tell
-from tidemark.cli.running import AsJson, exits
+from tidemark.cli.running import AsJson, works
 from tidemark.sources.files import find_source, load_sources
 
 
 @app.command(rich_help_panel=DAILY)
-@exits
+@works
 def report(
     sources: Annotated[
         list[str] | None, typer.Argument(metavar="SOURCE", help="Names of sources; default: all.")

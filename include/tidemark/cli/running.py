@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec
 
@@ -16,6 +15,7 @@ from rich.text import Text
 
 from tidemark import formats
 from tidemark.cli.layout import Column, Group, folded
+from tidemark.cli.pipes import UNREAD, drop_unread, outlasting_readers, unread
 from tidemark.cli.printing import print_groups, print_lines, print_words, tell, width
 from tidemark.cli.progress import so_far, under_way
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
@@ -63,30 +63,59 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
     """Return a command that turns errors into exit statuses.
 
     An unexpected error ends with status 3 and a traceback. Python's own status for it would be 1, which means that
-    data was held back.
+    data was held back. If nobody reads what the command prints, it ends with status 141.
     """
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
-            sys.stdout.flush()
-        except TidemarkError as error:
-            tell(f"{type(error).__name__}: {error}")
-            raise typer.Exit(error.exit_status) from error
-        except BrokenPipeError:  # the reader closed the pipe (| head); Python would raise this again at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except (typer.Exit, typer.Abort, typer.BadParameter):
-            raise
-        except Exception as error:
-            from tidemark.pipeline import STORE_ERRORS, as_tidemark_error
+            _end(partial(command, *args, **kwargs))
+        except BrokenPipeError as error:
+            drop_unread()
+            raise typer.Exit(UNREAD) from error
 
-            if isinstance(error, STORE_ERRORS):
-                failure = as_tidemark_error(error, "the command failed")
-                tell(f"{type(failure).__name__}: {failure}")
-                raise typer.Exit(failure.exit_status) from error
-            traceback.print_exception(error)
-            raise typer.Exit(RetriableLakeError.exit_status) from error
+    return run
+
+
+def _end(command: Callable[[], None]) -> None:
+    """Run a command to its end, and its output to the reader; errors become exit statuses, but a pipe that is unread.
+
+    Raises:
+        BrokenPipeError: nobody reads what the command prints.
+    """
+    try:
+        command()
+    except TidemarkError as error:
+        tell(f"{type(error).__name__}: {error}")
+        raise typer.Exit(error.exit_status) from error
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and unread():  # else it is a pipe to the store
+            raise
+        from tidemark.pipeline import STORE_ERRORS, as_tidemark_error
+
+        if isinstance(error, STORE_ERRORS):
+            failure = as_tidemark_error(error, "the command failed")
+            tell(f"{type(failure).__name__}: {failure}")
+            raise typer.Exit(failure.exit_status) from error
+        traceback.print_exception(error)
+        raise typer.Exit(RetriableLakeError.exit_status) from error
+    finally:
+        sys.stdout.flush()
+
+
+def works(command: Callable[P, None]) -> Callable[P, None]:
+    """Return a command as ``exits`` does, which also goes on and has its own exit status if nobody reads its output.
+
+    It is for commands that change something: ``tidemark run erp | head -1`` must not end after a stage.
+    """
+    ended = exits(command)
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with outlasting_readers():
+            ended(*args, **kwargs)
 
     return run
 

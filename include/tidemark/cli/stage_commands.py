@@ -11,7 +11,7 @@ import typer
 from tidemark.cli.app import ALONE, DAILY, REPAIR, app
 from tidemark.cli.printing import tell
 from tidemark.cli.progress import under_way
-from tidemark.cli.running import AsJson, End, SourceName, Start, exits, print_report, run_stages
+from tidemark.cli.running import AsJson, End, SourceName, Start, print_report, run_stages, works
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
 from tidemark.stages import REBUILD, REHEARSED, STAGES
@@ -24,7 +24,7 @@ DryRun = Annotated[
 
 
 @app.command(rich_help_panel=DAILY)
-@exits
+@works
 def run(
     source: SourceName,
     start: Start = None,
@@ -52,14 +52,14 @@ def _stage_command(stage: str, summary: str) -> None:
         run_stages([stage], source, start, end)
 
     command.__doc__ = summary
-    app.command(stage, rich_help_panel=ALONE)(exits(command))
+    app.command(stage, rich_help_panel=ALONE)(works(command))
 
 
 _stage_command("land", "Copy the messages of the interval's dump files into raw, verbatim.")
 
 
 @app.command(rich_help_panel=ALONE)
-@exits
+@works
 def normalize(
     source: SourceName,
     start: Start = None,
@@ -77,7 +77,7 @@ _stage_command("check", "Let Great Expectations judge the candidates.")
 
 
 @app.command(rich_help_panel=ALONE)
-@exits
+@works
 def publish(
     source: SourceName,
     start: Start = None,
@@ -92,7 +92,7 @@ def publish(
 
 
 @app.command(rich_help_panel=REPAIR)
-@exits
+@works
 def rebuild(
     source: SourceName,
     table: Annotated[
@@ -105,7 +105,7 @@ def rebuild(
 
 
 @app.command(rich_help_panel=DAILY)
-@exits
+@works
 def maintain(
     source: SourceName,
     table: Annotated[str | None, typer.Argument(metavar="TABLE", help="Only this table, as source.table.")] = None,
@@ -115,7 +115,7 @@ def maintain(
 
 
 @app.command(rich_help_panel=REPAIR)
-@exits
+@works
 def restore(source: SourceName, cut: Annotated[int, typer.Option(help="A published cut that is still kept.")]) -> None:
     """Move the published tables back to an earlier cut; the next run applies the later events again."""
     run_stages(["restore"], source, arguments={"restore": {"cut": cut}})
@@ -139,7 +139,7 @@ class QualityAnswer(TypedDict):
 
 
 @app.command(rich_help_panel=DAILY)
-@exits
+@works
 def quality(
     source: SourceName,
     cut: Annotated[int | None, typer.Option(help="A published cut that is still kept; default: the newest.")] = None,

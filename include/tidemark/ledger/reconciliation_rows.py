@@ -90,6 +90,8 @@ class ReconciliationRow(LedgerRow, frozen=True, kw_only=True):
     """Place in the source's log by then, as the source writes it; None if it gives none."""
     sequence: str = "[]"
     """The same as numbers that rise (JSON)."""
+    shown_through: datetime | None = None
+    """All that the source had committed up to then was read; None if a copy that does not tell was read."""
     verified_through: datetime | None = None
     """Everything that the source committed up to this time of its clock is known to be right in the lake."""
     verified_place: str | None = None

@@ -28,6 +28,7 @@ RECONCILIATIONS = pa.schema(
         ("read_at", INSTANT),
         ("place", pa.string()),
         ("sequence", pa.string()),
+        ("shown_through", INSTANT),
         ("verified_through", INSTANT),
         ("verified_place", pa.string()),
         ("at", INSTANT),

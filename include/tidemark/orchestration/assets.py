@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias, Context
 
@@ -18,9 +19,14 @@ Outlet = Asset | AssetAlias
 def table_asset(target: Identifier) -> Asset:
     """Return the asset of a published table (``erp.orders``).
 
-    A DAG can be scheduled by it: ``Asset("tidemark://erp/orders")``.
+    A DAG can be scheduled by it: ``Asset("tidemark://erp/orders")``. Airflow's database may take ASCII alone (MySQL).
+    Other characters of the name are percent-encoded there.
     """
-    return Asset(f"tidemark://{target.namespace}/{target.name}")
+    address = f"tidemark://{target.namespace}/{target.name}"
+    try:
+        return Asset(address)
+    except ValueError:
+        return Asset(quote(address, safe=":/ $"))
 
 
 def outlets_of(source: Source) -> list[Outlet]:

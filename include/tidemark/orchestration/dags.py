@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,14 +11,17 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
+from tidemark.errors import ConfigurationError
 from tidemark.orchestration import alerts
 from tidemark.orchestration.assets import outlets_of
-from tidemark.orchestration.intervals import width
 from tidemark.orchestration.notifiers import notifiers_of
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.sources.model import Source
+from tidemark.sources.schedules import width
 from tidemark.stages import STAGES
 from tidemark.values.iso8601 import EPOCH
+
+log = logging.getLogger(__name__)
 
 TASKS: Mapping[str, Any] = {
     "owner": "tidemark",
@@ -38,6 +42,7 @@ def build_dag(source: Source) -> DAG:
     """Return the DAG of a source: the five stages in a row, one run for each data interval."""
     with DAG(
         dag_id=source.dag_id,
+        auto_register=False,  # Airflow would know a half of it, where an error ends the block
         description=f"{source.format} dumps of {source.source} into checked Iceberg tables",
         schedule=_timetable(source.schedule, source.timezone),
         start_date=source.start_date,
@@ -64,6 +69,31 @@ def build_dag(source: Source) -> DAG:
         before = [_stage(source, stage) for stage in STAGES[:-1]]
         chain(*before, _stage(source, STAGES[-1], outlets=outlets_of(source)))
     return dag
+
+
+def build_dags(sources: Iterable[Source]) -> Iterator[DAG]:
+    """Yield the DAGs of sources. One that cannot be built is logged and left out; ``require_dags`` raises for it."""
+    for source in sources:
+        try:
+            yield build_dag(source)
+        except Exception:  # the other sources must keep their DAGs, whatever is wrong with one
+            log.exception("%s cannot be built", source.dag_id)
+
+
+def require_dags(sources: Iterable[Source]) -> None:
+    """Build the DAGs of sources, to see whether Airflow takes them.
+
+    Raises:
+        ConfigurationError: one cannot be built; with all that cannot.
+    """
+    wrong = []
+    for source in sources:
+        try:
+            build_dag(source)
+        except Exception as error:  # noqa: BLE001 - all of them are told together
+            wrong.append(f"{source.source}: its DAG cannot be built: {type(error).__name__}: {error}")
+    if wrong:
+        raise ConfigurationError("\n".join(wrong))
 
 
 def _stage(source: Source, stage: str, **more: Any) -> StageOperator:  # noqa: ANN401 - Airflow's own arguments

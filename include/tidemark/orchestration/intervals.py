@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from airflow.sdk import TaskInstanceState
-from croniter import croniter
 
 from tidemark.errors import ConfigurationError
+from tidemark.sources.schedules import next_moment
 from tidemark.values.iso8601 import moment
 
 Interval = tuple[datetime | None, datetime | None]
@@ -81,27 +81,6 @@ def _ended(run_id: str, at: datetime, schedule: str, zone: tzinfo) -> datetime:
     except ConfigurationError:
         named = None
     return named or next_moment(schedule, at, zone)
-
-
-def width(schedule: str, after: datetime, zone: tzinfo = UTC) -> timedelta:
-    """Return the time between the next two moments of a schedule."""
-    first = next_moment(schedule, after, zone)
-    return next_moment(schedule, first, zone) - first
-
-
-def next_moment(schedule: str, after: datetime, zone: tzinfo = UTC) -> datetime:
-    """Return the first moment of a schedule after ``after``, in UTC, as Airflow's timetables find it.
-
-    Clocks of the zone may be put forward or back in between. A schedule for every hour goes on by the time that passes;
-    any other schedule names times that the clock shows, the second time where it shows them twice.
-    """
-    now = datetime.fromtimestamp(after.timestamp(), UTC)  # Airflow's own kind of datetime computes otherwise
-    local = now.astimezone(zone).replace(tzinfo=None)
-    cron = croniter(schedule, local)
-    shown: datetime = cron.get_next(datetime)
-    if cron.expanded[1] == ["*"]:
-        return now + (shown - local)
-    return max(shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
 
 
 def _end(start: datetime, schedule: str | None, zone: tzinfo, partition: str) -> datetime:

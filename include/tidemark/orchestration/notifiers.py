@@ -45,7 +45,7 @@ def _made(source: str, entry: Notifier) -> BaseNotifier:
     module, _, name = entry.notifier.rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a provider may raise anything while it is imported
         raise ConfigurationError(
             f"{source}: on_failure: there is no {entry.notifier}: {error}. Is its provider installed?"
         ) from error
@@ -53,7 +53,7 @@ def _made(source: str, entry: Notifier) -> BaseNotifier:
         raise ConfigurationError(f"{source}: on_failure: {entry.notifier} is no notifier of Airflow")
     try:
         return kind(**entry.arguments)
-    except TypeError as error:
+    except Exception as error:
         raise ConfigurationError(
             f"{source}: on_failure: {entry.notifier} does not take these arguments: {error}"
         ) from error

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseHook, BaseOperator, Context, CronDataIntervalTimetable
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
 from tidemark.errors import ConfigurationError
 from tidemark.orchestration.dags import TASKS, table_param
@@ -17,6 +18,9 @@ from tidemark.sources.files import find_source
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import EPOCH
 
+if TYPE_CHECKING:
+    from tidemark.ledger.reconciliation_rows import ReconciliationRow
+
 RECONCILE_PREFIX = "reconcile_"
 """Prefix of the ids of the DAGs."""
 
@@ -24,7 +28,9 @@ RECONCILE_PREFIX = "reconcile_"
 class ReconcileOperator(BaseOperator):
     """Compares the published tables of a source with its database.
 
-    The task fails if a key is lost, extra or different. It does not fail where the lake is only behind: it always is.
+    The task fails if a key is lost, extra or different, or if a table that was compared before is not any more. It does
+    not fail where the lake is only behind: it always is. If no table could be compared, the task is skipped: it is no
+    success.
     """
 
     ui_color = "#c7e3ea"
@@ -39,30 +45,50 @@ class ReconcileOperator(BaseOperator):
         """Compare, and return the result of each table for XCom.
 
         Raises:
-            AirflowFailException: something differs, or the source file or its connection is wrong.
+            AirflowFailException: something differs, a table is not compared any more, or the source file or its
+                connection is wrong.
+            AirflowSkipException: no table could be compared.
         """
-        from tidemark.ledger.reconciliation_rows import Result  # noqa: PLC0415 - a DAG is parsed without an engine
-        from tidemark.reconciliation.run import reconcile  # noqa: PLC0415
-
         refuse_unknown(self, context)
-        results: dict[str, str] = {}
         try:
-            source = find_source(self.source)
-            name = source.reconcile.connection if source.reconcile else ""
-            with variables(secrets_of(self.source)):
-                for row in reconcile(source, context["params"].get("table"), connection=_connection(name)):
-                    results[row.target] = row.result
-                    counts = {word: getattr(row, word) for word in ("behind", "lost", "extra", "different")}
-                    why = f": {row.reason}" if row.reason else ""
-                    self.log.info("%s: %s %s%s", row.target, row.result, counts, why)
+            found, before = self._compare(context["params"].get("table"))
         except ConfigurationError as error:
             raise AirflowFailException(f"{type(error).__name__}: {error}") from error
-        wrong = [target for target, result in results.items() if result == Result.DIFFERS]
-        if wrong:
-            raise AirflowFailException(
-                f"{', '.join(wrong)} differ from the source database: `tidemark reconcile {self.source}` lists keys"
-            )
-        return results
+        _judge(self.source, found, before)
+        return {row.target: row.result for row in found}
+
+    def _compare(self, table: str | None) -> tuple[list[ReconciliationRow], set[str]]:
+        """Return how the tables compare, and which tables earlier runs have compared."""
+        from tidemark.reconciliation.run import compared_before, reconcile  # noqa: PLC0415
+
+        source = find_source(self.source)
+        name = source.reconcile.connection if source.reconcile else ""
+        found = []
+        with variables(secrets_of(self.source)):
+            before = compared_before(source)
+            for row in reconcile(source, table, connection=_connection(name)):
+                found.append(row)
+                counts = {word: getattr(row, word) for word in ("behind", "lost", "extra", "different")}
+                self.log.info("%s: %s %s%s", row.target, row.result, counts, f": {row.reason}" if row.reason else "")
+        return found, before
+
+
+def _judge(source: str, found: Sequence[ReconciliationRow], before: Collection[str]) -> None:
+    """Raise for what is no success; for arguments and errors see ``ReconcileOperator``."""
+    from tidemark.ledger.reconciliation_rows import Result  # noqa: PLC0415 - a DAG is parsed without an engine
+
+    wrong = [row.target for row in found if row.result == Result.DIFFERS]
+    skipped = [row for row in found if row.result == Result.NOT_COMPARED]
+    problems = []
+    if wrong:
+        problems.append(f"{', '.join(wrong)} differ from the source database: `tidemark reconcile {source}` lists keys")
+    if gone := [f"{row.target}: {row.reason}" for row in skipped if row.object in before]:
+        remedy = "mend it, or leave the table out of `reconcile: tables` in the source file"
+        problems.append(f"compared before, and not any more: {'; '.join(gone)}: {remedy}")
+    if problems:
+        raise AirflowFailException("\n".join(problems))
+    if len(skipped) == len(found):
+        raise AirflowSkipException("no table could be compared: the log has the reasons")
 
 
 def build_reconciliation(source: Source) -> DAG:

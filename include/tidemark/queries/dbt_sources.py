@@ -7,12 +7,11 @@ without a package are written: dbt would fail at any other name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from io import StringIO
 from itertools import islice, pairwise
 from typing import Any, Final
 
-from croniter import croniter
 from pyiceberg.table import Table
 from ruamel.yaml import YAML
 
@@ -25,6 +24,7 @@ from tidemark.sources.check import Check
 from tidemark.sources.choices import Severity
 from tidemark.sources.freshness import Freshness
 from tidemark.sources.model import Source
+from tidemark.sources.schedules import times
 from tidemark.tables.feeds import OWN_NAMES
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, POSITION, VALID_FROM, key_of
 from tidemark.values.iso8601 import EPOCH
@@ -83,7 +83,7 @@ def _fresh(source: Source) -> dict[str, Any]:
     """Return when a table counts as stale: after two of the longest pauses of the schedule; nothing without one."""
     if source.schedule is None:
         return {}
-    runs = [at.replace(tzinfo=None) for at in islice(croniter(source.schedule, EPOCH, ret_type=datetime), _TICKS)]
+    runs = islice(times(source.schedule, EPOCH), _TICKS)
     longest = max((after - before for before, after in pairwise(runs)), default=timedelta(0))
     minutes = int(2 * longest / timedelta(minutes=1))
     count, period = (minutes // 60, "hour") if minutes % 60 == 0 else (minutes, "minute")

@@ -27,7 +27,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.reconciliation_rows import ReconciliationRow
+from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
 from tidemark.ledger.rows import TableRow
 from tidemark.positions import changed, encode_position
 from tidemark.queries import row_events
@@ -149,8 +149,12 @@ def _storable(text: str) -> str:
 
 
 def settling(earlier: Sequence[ReconciliationRow], log: Log) -> ReconciliationRow | None:
-    """Return the newest earlier comparison of a table whose place the log has passed."""
-    passed = [row for row in earlier if row.read_at is not None and log.passed(row.read_at, row.places)]
+    """Return the newest earlier comparison of a table whose place the log has passed.
+
+    A run that could not compare the table settles nothing, although it may have read a place.
+    """
+    compared = [row for row in earlier if row.result != Result.NOT_COMPARED]
+    passed = [row for row in compared if row.read_at is not None and log.passed(row.read_at, row.places)]
     return passed[-1] if passed else None
 
 

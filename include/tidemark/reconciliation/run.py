@@ -78,6 +78,12 @@ def reconcile(
             yield outcome
 
 
+def compared_before(source: Source) -> set[str]:
+    """Return the tables, as the source names them, that a run which the ledger keeps has compared."""
+    rows = Ledger(Lake.existing(), source.source).reconciliations()
+    return {row.object for row in rows if row.result != Result.NOT_COMPARED}
+
+
 def _opened(address: Address) -> Database:
     return _DATABASES[address.dialect](address)
 
@@ -148,7 +154,8 @@ class _Work:
         snapshot = table.current_snapshot()  # before the source is read: the lake is never ahead of it
         place = self.database.begin()
         try:
-            begun = _with(begun, read_at=place.at, place=place.text, sequence=json.dumps(place.sequence))
+            read = {"read_at": place.at, "place": place.text, "shown_through": place.through}
+            begun = _with(begun, **read, sequence=json.dumps(place.sequence))
             there = self.database.find(self._name(row.object))
             if there is None:
                 return _with(begun, reason="the user of the connection sees no such table in the source database")
@@ -236,7 +243,7 @@ def _compared_row(
     if result is Result.EQUAL and place.through is not None:
         verified = {"verified_through": place.through, "verified_place": begun.place}
     elif found.settled and earlier is not None and not place.is_copy and _is_later(earlier, begun):
-        verified = {"verified_through": earlier.read_at, "verified_place": earlier.place}
+        verified = {"verified_through": earlier.shown_through, "verified_place": earlier.place}
     keys = msgspec.json.encode(list[DifferingKey](found.keys)).decode()
     return _with(
         begun, result=result, source_rows=found.source_rows, lake_rows=found.lake_rows, keys=keys, **counts, **verified
@@ -245,7 +252,7 @@ def _compared_row(
 
 def _is_later(earlier: ReconciliationRow, begun: ReconciliationRow) -> bool:
     known = begun.verified_through
-    return earlier.read_at is not None and (known is None or earlier.read_at > known)
+    return earlier.shown_through is not None and (known is None or earlier.shown_through > known)
 
 
 def _with(row: ReconciliationRow, **fields: Any) -> ReconciliationRow:  # noqa: ANN401  the fields of the row

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import CHECK, QUALITY
+from tidemark.ledger.reconciliation_rows import Result
 from tidemark.report.words import time
 from tidemark.text import counted
 
@@ -14,7 +17,11 @@ URGENT, LOOK = "urgent", "look"
 
 
 def attention(
-    source: str, status: Mapping[str, Any], newest: Mapping[str, Any] | None, quarantine: Mapping[str, Any]
+    source: str,
+    status: Mapping[str, Any],
+    newest: Mapping[str, Any] | None,
+    quarantine: Mapping[str, Any],
+    reconciled: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return what needs a person: ``level`` (``urgent``, ``look``), ``text``, ``command`` or null, ``cut`` or null.
 
@@ -23,11 +30,13 @@ def attention(
         status: of the source, as ``status_of`` gives it.
         newest: the newest cut, as ``figures_of`` gives it.
         quarantine: as ``set_aside`` gives it.
+        reconciled: how each table last compared with the source database, as ``figures_of`` gives it.
     """
     found = [
         *(_of_cut(source, newest) if newest else ()),
         *_of_ledger(source, status),
         *_of_tables(source, status["tables"]),
+        *_of_comparisons(source, status["tables"], reconciled),
         *_of_rest(source, status, quarantine),
     ]
     return sorted(found, key=lambda item: item["level"] != URGENT)
@@ -35,7 +44,7 @@ def attention(
 
 def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     number, state = cut["cut"], cut["state"]
-    failed = [check for check in cut["checks"] if not check["success"] and check["stage"] == "check"]
+    failed = [check for check in cut["checks"] if not check["success"] and check["stage"] == CHECK]
     blocking = [check for check in failed if check["severity"] == "block"]
     if state == cuts.FAILED:
         text = f"Cut {number} failed {counted(len(blocking), 'check')}: {_names(blocking)}. Nothing of it is published."
@@ -51,6 +60,11 @@ def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield _item(LOOK, f"Cut {number} was dropped for a newer one.", f"tidemark compact {source}", number)
     if state == cuts.PUBLISHED and failed:
         yield _item(LOOK, f"Cut {number} was published with warnings: {_names(failed)}.", None, number)
+    again = [check for check in cut["checks"] if not check["success"] and check["stage"] == QUALITY]
+    if again:
+        level = URGENT if any(check["severity"] == "block" for check in again) else LOOK
+        text = f"Cut {number} failed {counted(len(again), 'check')} on demand: {_names(again)}."
+        yield _item(level, text, f"tidemark quality {source} --cut {number}", number)
 
 
 def _of_ledger(source: str, status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -67,6 +81,21 @@ def _of_tables(source: str, tables: Mapping[str, Mapping[str, Any]]) -> Iterator
             yield _item(URGENT, f"Table {name} is stopped: {table['reason']}", f"tidemark status {source}")
         if not table["closes"]:
             yield _item(URGENT, f"Events of {name} are not all accounted for.", f"tidemark status {source}")
+
+
+def _of_comparisons(
+    source: str, tables: Mapping[str, Mapping[str, Any]], reconciled: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    for name, table in tables.items():
+        found = reconciled.get(table["object"])
+        result = found["result"] if found else None
+        if found and result == Result.DIFFERS:
+            counts = ", ".join(f"{found[word]} {word}" for word in ("lost", "extra", "different") if found[word])
+            text = f"Table {name} differs from the source database: {counts}."
+            yield _item(URGENT, text, f"tidemark reconcile {source} {shlex.quote(name)}")
+        elif found and result == Result.NOT_COMPARED:
+            text = f"Table {name} could not be compared with the source database: {found['reason']}"
+            yield _item(LOOK, text, f"tidemark reconcile {source} {shlex.quote(name)}")
 
 
 def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

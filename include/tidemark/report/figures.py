@@ -51,15 +51,16 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
     contradictions = ledger.contradictions(at_least("cut", shown[0].cut)) if shown else []
     shown_keys = contradicting_keys(lake, source, contradictions) if keys else {}
     quarantine = set_aside(lake, source)
+    reconciled = {name: _reconciled(row) for name, row in ledger.last_reconciliations().items()}
     return {
         "source": source,
         "as_of": _text(_newest([*ledger.cuts(), *ledger.batches()])),
-        "attention": attention(source, status, found[-1] if found else None, quarantine),
+        "attention": attention(source, status, found[-1] if found else None, quarantine, reconciled),
         "status": status,
         "cuts": found,
         "quarantine": quarantine,
         "contradictions": _contradictions(contradictions, shown_keys),
-        "reconciled": {name: _reconciled(row) for name, row in ledger.last_reconciliations().items()},
+        "reconciled": reconciled,
         "schema": schema_changes(ledger.statements(), ledger.shapes(), _times(ledger.batches())),
     }
 

@@ -1,4 +1,4 @@
-"""Values of a source file that have a grammar: schedule, landing path, target name, column type, list of names.
+"""Values of a source file that have a grammar: landing path, target name, column type, list of names.
 
 Each function takes the value of the file and returns the value that the stages use. It raises an error that says what
 is wrong and what is allowed.
@@ -13,7 +13,6 @@ from datetime import UTC, datetime, tzinfo
 from typing import LiteralString
 from zoneinfo import ZoneInfo, available_timezones
 
-from croniter import croniter
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from tidemark.dumps.time_fields import lacking
@@ -27,8 +26,6 @@ RESERVED_NAMES = frozenset({"raw", "changelog", "quarantine", "ledger", "state",
 
 COLUMN_TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary")
 """Iceberg types of one word that a column can have, beside ``decimal(p, s)``. Spark can read and write all of them."""
-
-SCHEDULES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 
 LANDING_FIELDS = "YmdHMSj"
 """``strftime`` letters that a landing path may have. They stand for parts of the interval's start."""
@@ -143,17 +140,6 @@ def timezone(name: str) -> str:
         allowed = "names of the IANA database, such as Europe/Berlin, and UTC"
         raise wrong(f"unknown time zone '{name}'.{hint} Allowed: {allowed}.") from None
     return name
-
-
-def schedule(text: str) -> str:
-    """Return a schedule, which must be five cron fields or one of ``SCHEDULES``."""
-    if text in SCHEDULES:
-        return text
-    if text.startswith("@"):
-        raise wrong(f"unknown schedule '{text}'.{suggestion(text, SCHEDULES)[:-1]}, or five cron fields, or null.")
-    if len(text.split()) != 5 or not croniter.is_valid(text):
-        raise wrong(f"'{text}' is no cron expression: five fields (minute hour day month weekday), '@daily' or null.")
-    return text
 
 
 def start_date(given: object, zone: tzinfo = UTC) -> datetime:

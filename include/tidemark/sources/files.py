@@ -24,7 +24,7 @@ from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
 from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
-from tidemark.text import suggestion
+from tidemark.text import first_line, suggestion
 
 BUNDLED = INCLUDE / "sources"
 """The sources of the demo. A package that pip installed has none beside it."""
@@ -81,9 +81,22 @@ def find_source(name: str, folder: Path | None = None) -> Source:
     raise UnknownNameError(f"Unknown source '{name}' in {folder or default_folder()}.{hint}")
 
 
-def validate(paths: Iterable[Path] = ()) -> list[Problem]:
-    """Return every problem of source files and of folders of source files (default: the default folder)."""
-    return _read_all([file for path in list(paths) or [default_folder()] for file in _files(path)])[1]
+def validate(paths: Iterable[Path] = ()) -> tuple[int, list[Problem]]:
+    """Return how many source files there are, and every problem of them.
+
+    Args:
+        paths: files and folders of source files; default: the default folder.
+
+    Raises:
+        ConfigurationError: there is no such file or folder, or a folder has no source file.
+    """
+    files = []
+    for path in list(paths) or [default_folder()]:
+        found = _files(path)
+        if not found:
+            raise ConfigurationError(f"No source file (*.yaml, *.yml) in {path}. Name the folder that has them.")
+        files += found
+    return len(files), _read_all(files)[1]
 
 
 def read_sources(folder: Path | None = None) -> tuple[list[Source], list[Problem]]:
@@ -142,6 +155,8 @@ def _read(path: Path) -> Source | list[Problem]:
         return Source.model_validate(document.value)
     except ValidationError as error:
         return explain(document, error, _models(document.value))
+    except Exception as error:  # noqa: BLE001 - a file that nothing foresaw must not take other sources with it
+        return [document.problem((), f"cannot be read as a source: {type(error).__name__}: {first_line(error)}")]
 
 
 def _models(values: Mapping[str, Value]) -> dict[Location, type[BaseModel]]:

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from tidemark import formats
 from tidemark.sources.check import Check
 from tidemark.sources.expectation_names import EXPECTATIONS, REQUIRED
-from tidemark.sources.fields import COLUMN_TYPES, SCHEDULES
+from tidemark.sources.fields import COLUMN_TYPES
 from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import History
 from tidemark.sources.invariants import Invariants
@@ -30,6 +30,7 @@ from tidemark.sources.model import Source, Table
 from tidemark.sources.notifier import Notifier
 from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
+from tidemark.sources.schedules import SCHEDULES
 from tidemark.sources.schema_policy import SchemaPolicies
 
 FILE: Final = "tidemark.schema.json"

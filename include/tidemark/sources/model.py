@@ -30,7 +30,7 @@ from tidemark import formats
 from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.sources import check, column_options, fields, limits, routes, table_routes
+from tidemark.sources import check, column_options, fields, limits, routes, schedules, table_routes
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, MaskAt, Transactions
 from tidemark.sources.fields import error_at, wrong
@@ -135,7 +135,7 @@ class Source(BaseModel):
     """How dump files are written. In both cases, a landed file that grew lands what is new."""
     timezone: Annotated[str, AfterValidator(fields.timezone)] = "UTC"
     """The zone of the times in the landing path, of the schedule, and of a start date without a zone."""
-    schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
+    schedule: Annotated[str, AfterValidator(schedules.schedule)] | None = None
     """``@daily`` and the like, or five cron fields. None: only a person starts a run."""
     start_date: datetime = EPOCH
     """When the schedule begins: a date or a time."""
@@ -258,6 +258,9 @@ class Source(BaseModel):
         if self.mask_at is MaskAt.LANDING and self.raw_key is None:
             text = "landing needs a key: `raw_key: ${NAME}` names the environment variable that holds it."
             errors.append(error_at(("mask_at",), text))
+        if self.schedule and not schedules.comes_after(self.schedule, self.start_date, self.zone):
+            text = f"'{self.schedule}' does not come twice between it and the year 9999: choose another date."
+            errors.append(error_at(("start_date",), text))
         if problem := self.retention.problem(self.maintenance.tombstone_days):
             errors.append(error_at(("retention", problem[0]), problem[1]))
         if errors:

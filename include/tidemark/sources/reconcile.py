@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from tidemark.sources import fields
+from tidemark.sources import fields, schedules
 
 
 class Reconcile(BaseModel):
@@ -16,7 +16,7 @@ class Reconcile(BaseModel):
 
     connection: Annotated[str, AfterValidator(fields.connection)]
     """Name of an environment variable with a URL in it, or of an Airflow connection; never the URL itself."""
-    schedule: Annotated[str, AfterValidator(fields.schedule)] | None = None
+    schedule: Annotated[str, AfterValidator(schedules.schedule)] | None = None
     """When Airflow compares them. None: when somebody asks."""
     tables: Annotated[tuple[str, ...], AfterValidator(fields.unique_names)] = ()
     """Tables as the source names them, or patterns. Empty: every published table."""

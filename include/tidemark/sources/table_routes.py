@@ -28,7 +28,7 @@ def problems(name: str, entry: Table) -> Iterator[InitErrorDetails]:
     if is_expression(name):
         try:
             groups = re.compile(name).groups
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             yield error_at((), f"'{name}' is no regular expression: {error}. A name with ( or \\ in it is one.")
             return
     if routes.is_folded(name):

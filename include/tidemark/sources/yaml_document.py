@@ -5,6 +5,7 @@ A file gives text, numbers, booleans, null, lists and mappings, and nothing else
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, Union
@@ -29,6 +30,9 @@ Place: TypeAlias = tuple[int, int]
 """Line and column, both from 1."""
 
 _TAG = "tag:yaml.org,2002:"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What no file and no message can hold. In JSON two of them make a character; in YAML they do not."""
 
 _KINDS = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "timestamp"})
 
@@ -99,11 +103,13 @@ def read_document(path: Path) -> Document:
     """Read one YAML document.
 
     Raises:
-        DocumentError: the file is unreadable, larger than 1 MiB, not UTF-8 or not YAML, or has two documents, a key
-            twice, or a tag.
+        DocumentError: the file is unreadable, larger than 1 MiB, not UTF-8 or not YAML 1.2, or has two documents, a
+            key twice, or a tag.
     """
     text = _read_text(path)
     document = Document(path=path, lines=text.splitlines())
+    if problem := _other_version(document):
+        raise DocumentError(problem)
     try:
         node = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
@@ -113,6 +119,17 @@ def read_document(path: Path) -> Document:
     reader = _Reader(document)
     value = reader.read(node, ()) if node else None
     return Document(path=path, lines=document.lines, value=value, keys=document.keys, values=document.values)
+
+
+def _other_version(document: Document) -> Problem | None:
+    """Return the problem of a directive for another YAML than 1.2; directives stand before all else."""
+    for number, line in enumerate(document.lines, start=1):
+        if line.startswith("%YAML") and line.split()[1:2] != ["1.2"]:
+            text = "source files are YAML 1.2. In 1.1, yes and on are no texts, and 010 is 8. Leave the line out."
+            return document.problem_at((number, 1), text)
+        if line.strip() and not line.startswith(("%", "#")):
+            return None
+    return None
 
 
 def _read_text(path: Path) -> str:
@@ -159,6 +176,7 @@ class _Reader:
             raise self._error(node, (), f"more than {MAX_VALUES} values or {MAX_DEPTH} levels, aliases followed")
         if (kind := str(node.tag)).removeprefix(_TAG) not in _KINDS:
             raise self._error(node, location, f"tag {kind} is not allowed: write plain text, numbers, lists, mappings.")
+        self._refuse_half_characters(node, location)
         if isinstance(node, MappingNode):
             return self._mapping(node, location)
         if isinstance(node, SequenceNode):
@@ -170,6 +188,7 @@ class _Reader:
         for key, value in node.value:
             if not isinstance(key, ScalarNode) or str(key.tag) == f"{_TAG}merge":
                 raise self._error(key, location, "a key must be plain text.")
+            self._refuse_half_characters(key, location)
             below = (*location, key.value)
             if key.value in mapping:
                 first = self._document.keys[below][0]
@@ -177,6 +196,10 @@ class _Reader:
             self._document.keys[below] = _place(key)
             mapping[key.value] = self.read(value, below)
         return mapping
+
+    def _refuse_half_characters(self, node: Node, location: Location) -> None:
+        if isinstance(node, ScalarNode) and _SURROGATE.search(node.value):
+            raise self._error(node, location, "a \\u escape of D800 to DFFF is half of a character: write \\U0001F600.")
 
     def _error(self, node: Node, location: Location, message: str) -> DocumentError:
         return DocumentError(self._document.problem_at(_place(node), message, key=dotted(location)))

@@ -77,9 +77,9 @@ def moment(given: object, zone: tzinfo = UTC) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(str(given))
-    except ValueError:
+        return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):  # in UTC it may be in the year 0 or 10000
         raise ConfigurationError(f"'{given}' is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
-    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def _days(match: re.Match[str]) -> int:
