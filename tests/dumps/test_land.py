@@ -192,9 +192,9 @@ def test_a_file_whose_name_is_no_utf_8_is_refused(source: MakeSource, lake: Lake
     report = land(shop)
     assert report.summary == {"files": 1, "messages": 3, "refused": 1, "batch": 1}
     assert report.problems == (
-        f"{os.fsdecode(folder)}/caf\\udce9.json: its name, or that of a folder above it, is not UTF-8; rename it",
+        f"{os.fsdecode(folder)}/caf\\xe9.json: its name, or that of a folder above it, is not UTF-8; rename it",
     )
-    assert [row.path for row in Ledger(lake, shop.source).refusals()] == [f"{os.fsdecode(folder)}/caf\\udce9.json"]
+    assert [row.path for row in Ledger(lake, shop.source).refusals()] == [f"{os.fsdecode(folder)}/caf\\xe9.json"]
     assert landed(lake, shop) == messages("b.json", lines(0, 3))
 
 

@@ -120,10 +120,10 @@ def test_names_that_are_no_utf_8_are_told(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"2026-01-01/\xe9.json")).symlink_to(tmp_path)
     found = listing.find(f"{tmp_path}/%Y-%m-%d/*.json", start=day(1), end=day(2))
     odd, sound = found.files
-    assert (odd.path, sound.path) == (f"{tmp_path}/2026-01-01/caf\\udce9.json", f"{tmp_path}/2026-01-01/café.json")
+    assert (odd.path, sound.path) == (f"{tmp_path}/2026-01-01/caf\\xe9.json", f"{tmp_path}/2026-01-01/café.json")
     assert odd.problem == f"{odd.path}: its name, or that of a folder above it, is not UTF-8; rename it"
     assert sound.problem is None
-    assert found.untimed == [f"{tmp_path}/2026-02-30/caf\\udce9.json"]
+    assert found.untimed == [f"{tmp_path}/2026-02-30/caf\\xe9.json"]
 
 
 def test_times_that_do_not_exist_are_no_times(tmp_path: Path) -> None:

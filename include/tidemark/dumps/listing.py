@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ def find(
 
 def _printable(path: str) -> str:
     """Return a path with the bytes of its name that are no UTF-8 as escapes; no text can hold them as they are."""
-    return path.encode(errors="backslashreplace").decode()
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _problem(path: str) -> str | None:
