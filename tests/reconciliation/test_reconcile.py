@@ -479,7 +479,7 @@ def test_names_never_leave_their_quotes() -> None:
             statements.keys(side, 2, ["0a"]),
             statements.columns(side, ["f" * 32]),
         ):
-            parsed = sqlglot.parse(query.sql(dialect=dialect), read=dialect)
+            parsed = sqlglot.parse(statements.sql(query, dialect), read=dialect)
             assert len(parsed) == 1
             assert parsed[0] is not None
             names = {each.name for each in parsed[0].find_all(sqlglot.exp.Identifier)}
