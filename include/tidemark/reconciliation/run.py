@@ -28,7 +28,7 @@ from tidemark.reconciliation.mysql import MySQL
 from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
 from tidemark.sources.model import Source
-from tidemark.tables.column_rules import derived_columns, masks_recorded
+from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
 from tidemark.tables.column_rules import recorded as rules_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.tables.shard_rules import recorded
@@ -180,7 +180,14 @@ class _Work:
         masked = masks_recorded(now.table).kinds
         if not masked.keys().isdisjoint(key):
             self._forget_keys()
-        pairs = kinds.pairs_of(self.database.dialect, there.columns, now.columns(), key, changed=masked)
+        pairs = kinds.pairs_of(
+            self.database.dialect,
+            there.columns,
+            now.columns(),
+            key,
+            changed=masked,
+            called=names_recorded(now.table),
+        )
         lake = LakeTable(now.table, now.snapshot, pairs, now.is_soft(), shortened=self.database.dialect == "mysql")
         comparison = Comparison(self.database, there, lake)
         begun = _with(begun, columns=len(pairs.all), left_out=msgspec.json.encode(pairs.left_out).decode())
