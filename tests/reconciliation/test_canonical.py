@@ -91,6 +91,19 @@ def test_doubles_are_their_bits_with_one_zero_and_one_nan() -> None:
     assert len({*texts}) == 4
 
 
+def test_a_column_with_another_name_belongs_to_its_own_at_the_source() -> None:
+    """``rename`` of the source file. A column of the source that has the published name is another one: it is named."""
+    there = [
+        SourceColumn(name=name, type=kind) for name, kind in (("nr", "bigint"), ("note", "text"), ("text", "text"))
+    ]
+    pairs = kinds.pairs_of(
+        "mysql", there, {"id": "long", "text": "string"}, ["id"], called={"nr": "id", "note": "text"}
+    )
+    assert [(pair.source, pair.lake) for pair in pairs.all] == [("nr", "id"), ("note", "text")]
+    assert pairs.left_out == {"text": "the lake does not have it"}
+    assert kinds.key_problem(pairs, ["id"]) is None
+
+
 def test_what_is_not_compared_is_named() -> None:
     """A column of one side only, another pair of types, and values that are other ones on purpose."""
     there = [SourceColumn(name=name, type=kind) for name, kind in (("id", "bigint"), ("j", "jsonb"), ("new", "text"))]

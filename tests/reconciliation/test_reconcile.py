@@ -25,7 +25,7 @@ from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownName
 from tidemark.events import TableId
 from tidemark.lake.filters import at_least
 from tidemark.lake.lake import Lake
-from tidemark.lake.properties import RULES_PROPERTY
+from tidemark.lake.properties import NAMES_PROPERTY, RULES_PROPERTY
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
@@ -304,6 +304,24 @@ def test_a_table_that_cannot_be_compared_says_why(
     assert (bag.result, bag.reason) == (Result.NOT_COMPARED, "it has no key, and not every column can be compared: j")
 
 
+def test_columns_with_other_names_are_compared_with_their_own(
+    lake: Lake, connected: str, database: psycopg.Connection
+) -> None:
+    """A key and a column that ``rename`` publishes under other names; keys that differ have the published names."""
+    _make(database, "called", _rows(2))
+    rows = [{"nr": row["id"], "text": row["name"], "total": None} for row in _rows(2)]
+    kinds = {"nr": "long", "text": "string", "total": "decimal(10, 2)"}
+    published(lake, "called", TableId("db", "called", "orders"), kinds, rows, key=["nr"])
+    with lake.load(("called", "orders")).transaction() as changes:
+        changes.set_properties({NAMES_PROPERTY: json.dumps({"id": "nr", "name": "text"})})
+    has_come_to(lake, "called", 1, FAR_AHEAD)
+    (row,) = reconcile(_source("called"))
+    assert (row.result, row.columns, row.left_out) == (Result.EQUAL, 3, "{}")
+    database.execute("UPDATE called.orders SET name = 'x' WHERE id = 1")
+    (row,) = reconcile(_source("called"))
+    assert [(each.key, each.columns) for each in row.differing] == [({"nr": "1"}, ["text"])]
+
+
 def test_values_of_masked_columns_are_not_compared_and_masked_keys_are_not_named(
     lake: Lake, connected: str, database: psycopg.Connection
 ) -> None:
@@ -495,7 +513,7 @@ def test_names_never_leave_their_quotes() -> None:
             statements.keys(side, 2, ["0a"]),
             statements.columns(side, ["f" * 32]),
         ):
-            parsed = sqlglot.parse(query.sql(dialect=dialect), read=dialect)
+            parsed = sqlglot.parse(statements.sql(query, dialect), read=dialect)
             assert len(parsed) == 1
             assert parsed[0] is not None
             names = {each.name for each in parsed[0].find_all(sqlglot.exp.Identifier)}

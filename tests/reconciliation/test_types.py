@@ -232,6 +232,79 @@ def test_mariadb_types_are_equal_at_their_extremes(
         assert {each.key["id"]: each.why for each in again.differing}["777"] == expected
 
 
+def test_values_of_mariadb_that_are_longer_than_a_packet_are_compared(
+    lake: Lake, mariadb_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function of the server gives null where its text would be longer than a packet: no row is lost by it."""
+    url = make_url(mariadb_url)
+    here = [
+        {"id": 0, "b": b"\xff" * 900_000, "t": "~" * 900_000},
+        {"id": 4, "b": b"\xff" * 3_000_000, "t": "ÿ" * 3_000_000},
+        {"id": 1, "b": b"", "t": "|" * 1001},
+        {"id": 2, "b": b"\x00" * 1001, "t": "é" * 501},
+        {"id": 3, "b": None, "t": None},
+        {"id": 5, "b": b"", "t": "|" * 900},
+    ]
+    socket = str(url.query["unix_socket"])
+    with (
+        pymysql.connect(unix_socket=socket, user="root", password=str(url.password), charset="utf8mb4") as database,
+        database.cursor() as cursor,
+    ):
+        cursor.execute("CREATE DATABASE packets")
+        columns = "id bigint PRIMARY KEY, b longblob, t longtext CHARACTER SET latin1"
+        cursor.execute(f"CREATE TABLE packets.big ({columns})")
+        for row in here:
+            cursor.execute("INSERT INTO packets.big VALUES (%s, %s, %s)", list(row.values()))
+        database.commit()
+        cursor.execute("SET GLOBAL max_allowed_packet = 1048576")
+        source = _source("packets")
+        kinds = {"id": "long", "b": "binary", "t": "string"}
+        published(lake, "packets", TableId("packets", None, "big"), kinds, here, key=["id"])
+        has_come_to(lake, "packets", 1, FAR_AHEAD)
+        row = _compared(source, mariadb_url, monkeypatch)["packets.big"]
+        assert (row.result, row.keys) == (Result.EQUAL, "[]"), row
+        cursor.execute("UPDATE packets.big SET b = CONCAT(LEFT(b, 500000), 'x', RIGHT(b, 399999)) WHERE id = 0")
+        cursor.execute("UPDATE packets.big SET t = CONCAT(LEFT(t, 500), 'x', RIGHT(t, 500)) WHERE id = 1")
+        cursor.execute("UPDATE packets.big SET t = NULL WHERE id = 2")
+        cursor.execute("UPDATE packets.big SET t = REPEAT('~', 1000000) WHERE id = 3")
+        database.commit()
+        row = _compared(source, mariadb_url, monkeypatch)["packets.big"]
+        found = {each.key["id"]: (each.why, each.columns) for each in row.differing}
+        assert found == {
+            "0": ("different", ["b"]),
+            "1": ("different", ["t"]),
+            "2": ("different", ["t"]),
+            "3": ("different", ["t"]),
+        }
+        cursor.execute("SET GLOBAL max_allowed_packet = 1024")
+        row = _compared(source, mariadb_url, monkeypatch)["packets.big"]
+        assert row.result == Result.NOT_COMPARED
+        assert "raise its `max_allowed_packet`" in str(row.reason)
+        cursor.execute("SET GLOBAL max_allowed_packet = 16777216")
+
+
+def test_a_key_with_a_null_is_counted_and_not_listed(
+    lake: Lake, mariadb_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A declared key need not be one at the source. Nobody can ask for such a row, and no run ends because of it."""
+    url = make_url(mariadb_url)
+    with (
+        pymysql.connect(unix_socket=url.query["unix_socket"], user="root", password=str(url.password)) as database,
+        database.cursor() as cursor,
+    ):
+        cursor.execute("CREATE DATABASE nulls")
+        cursor.execute("CREATE TABLE nulls.t (b binary(2), n int, v int)")
+        cursor.execute("INSERT INTO nulls.t VALUES (NULL, 1, 1), (_binary 'ab', NULL, 1), (_binary 'ab', 2, 1)")
+        database.commit()
+    kinds = {"b": "binary", "n": "int", "v": "int"}
+    published(lake, "nulls", TableId("nulls", None, "t"), kinds, [], key=["b", "n"])
+    has_come_to(lake, "nulls", 1, FAR_AHEAD)
+    for _ in range(2):
+        row = _compared(_source("nulls"), mariadb_url, monkeypatch)["nulls.t"]
+        assert (row.result, row.lost) == (Result.DIFFERS, 3)
+        assert [each.key for each in row.differing] == [{"b": "YWI=", "n": "2"}]
+
+
 def _breaks(url: URL, table: str, column: str) -> None:
     """Change a row of MariaDB, take one, add one."""
     socket = str(url.query["unix_socket"])

@@ -1,7 +1,8 @@
 """The text that stands for a value, in three SQL dialects and in Python. Equal values have equal text, and only they.
 
 A row is the texts of its columns with bars between. In text, ``~`` is written ``~0`` and a bar ``~1``; null is ``~2``.
-So no two different rows have one text, and null is not the empty text.
+So no two different rows have one text, and null is not the empty text. Where long values are shortened, ``~3`` and a
+digest stand for each.
 
 The templates are SQL text without any name or value in it: ``x`` stands for the column, and its expression takes the
 place of it in the parsed tree.
@@ -23,6 +24,9 @@ from tidemark.values.plain_types import Value
 LAKE = "duckdb"
 
 NULL = "~2"
+
+LONG = 1000
+"""Most bytes of a text or of bytes that ``short_cell`` writes out."""
 
 _MOST_ARGUMENTS = 50
 """Most texts that one call joins. PostgreSQL allows a hundred arguments."""
@@ -99,6 +103,25 @@ _WRITTEN = frozenset({ValueKind.TEXT, ValueKind.PADDED})
 """Kinds whose text may contain any character."""
 
 
+_SHORTENED: Mapping[str, Mapping[ValueKind, str]] = {
+    # A text that one of these makes need not fit into a packet, as those of CAST, REPLACE and HEX must.
+    "mysql": {
+        ValueKind.TEXT: (
+            f"CASE WHEN LENGTH(CONVERT(x USING utf8mb4)) > {LONG} THEN CONCAT('~3', MD5(CONVERT(x USING utf8mb4))) END"
+        ),
+        ValueKind.BYTES: f"CASE WHEN LENGTH(x) > {LONG} THEN CONCAT('~3', MD5(x)) END",
+    },
+    LAKE: {
+        ValueKind.TEXT: f"CASE WHEN STRLEN(x) > {LONG} THEN '~3' || MD5(x) END",
+        ValueKind.BYTES: f"CASE WHEN OCTET_LENGTH(x) > {LONG} THEN '~3' || MD5(x) END",
+    },
+}
+"""What stands for a long value; null for any other."""
+
+_OF_NULL = f"CASE WHEN x IS NULL THEN '{NULL}' END"
+"""A value without a text has none in the row either: with that of null it would equal a null on the other side."""
+
+
 @cache
 def _parsed(template: str, dialect: str) -> exp.Expression:
     # Within a query: alone, MySQL's REPLACE would be a statement.
@@ -129,18 +152,42 @@ def cell(dialect: str, kind: ValueKind, column: exp.Expression) -> exp.Expressio
     return exp.Coalesce(this=text, expressions=[exp.Literal.string(NULL)])
 
 
-def joined(cells: Sequence[exp.Expression]) -> exp.Expression:
-    """Return the expression of the text of several columns."""
+def short_cell(dialect: str, kind: ValueKind, column: exp.Expression) -> exp.Expression:
+    """Return the same as ``cell``, but the digest of a value that is long; null for a value without a text.
+
+    MySQL gives null for a text that would be longer than ``max_allowed_packet``, 4 MiB in older versions: a row with a
+    long value would have no text, or the text of a row with null.
+    """
+    text = cell(dialect, kind, column)
+    template = _SHORTENED.get(dialect, {}).get(kind)
+    if template is None:
+        return text
+    text.set("expressions", [_filled(_OF_NULL, dialect, column)])
+    return exp.Coalesce(this=_filled(template, dialect, column), expressions=[text])
+
+
+def joined(cells: Sequence[exp.Expression], *, with_null: bool = False) -> exp.Expression:
+    """Return the expression of the text of several columns.
+
+    Args:
+        cells: the texts of the columns.
+        with_null: whether the text is null if one of a column is; else such a column is left out.
+    """
     parts = list(cells)
     while len(parts) > 1:
-        parts = [_bars(parts[at : at + _MOST_ARGUMENTS]) for at in range(0, len(parts), _MOST_ARGUMENTS)]
+        some = [parts[at : at + _MOST_ARGUMENTS] for at in range(0, len(parts), _MOST_ARGUMENTS)]
+        parts = [_bars(each, with_null=with_null) for each in some]
     return parts[0]
 
 
-def _bars(cells: Sequence[exp.Expression]) -> exp.Expression:
+def _bars(cells: Sequence[exp.Expression], *, with_null: bool) -> exp.Expression:
+    bar = exp.Literal.string("|")
     if len(cells) == 1:
         return cells[0]
-    return exp.Anonymous(this="CONCAT_WS", expressions=[exp.Literal.string("|"), *cells])
+    if with_null:
+        between = [each for cell_ in cells for each in (bar.copy(), cell_)]
+        return exp.Anonymous(this="CONCAT", expressions=between[1:])
+    return exp.Anonymous(this="CONCAT_WS", expressions=[bar, *cells])
 
 
 def digest(dialect: str, text: exp.Expression) -> exp.Expression:

@@ -29,6 +29,10 @@ _Bucket = tuple[int, int]
 """Number of rows, and checksum."""
 
 
+class UncomparableError(Exception):
+    """A table cannot be compared; with the reason."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """How the two sides compare."""
@@ -65,6 +69,7 @@ class Comparison:
             table=statements.table(there.name, there.namespace),
             key=[(pair.source, pair.kind) for pair in lake.pairs.key],
             columns=[(pair.source, pair.kind) for pair in lake.pairs.all],
+            shortened=lake.shortened,
         )
 
     def count(self) -> Found:
@@ -78,7 +83,11 @@ class Comparison:
         return sum(int(row[0]) for some in rows for row in some)
 
     def compare(self, known: Known) -> Found:
-        """Return how the sides compare, with why keys differ."""
+        """Return how the sides compare, with why keys differ.
+
+        Raises:
+            UncomparableError: the source database cannot show a row of it.
+        """
         digits = statements.digits_for(known.events.row.rows_after or 0)
         with Workbench() as bench:
             here = _by_bucket([bench.ask(self._lake, _duck(statements.buckets(self._lake.side, digits)))])
@@ -98,7 +107,9 @@ class Comparison:
         suspects = classing.suspects(earlier, self._pairs)
         reached = self._take_events(bench, known, suspects)
         counts = bench.classify(reached=reached)
-        keys = [self._key(row) for row in bench.listed(LISTED)] if self._pairs.key else []
+        listed = bench.listed(LISTED) if self._pairs.key else []
+        # A key with a null is none: nobody can ask for its row.
+        keys = [self._key(row) for row in listed if canonical.NULL not in row[0].split("|")]
         kept = [each for each in keys if sum(map(len, each.key.values())) <= _LONGEST_KEY]
         before = classing.kept(earlier, self._pairs)
         settled = earlier is not None and len(before) == earlier.differing_count and not bench.differ_still(before)
@@ -146,7 +157,7 @@ class Comparison:
         return (tuple(row) for some in self._database.rows(self._sql(query)) for row in some)
 
     def _sql(self, query: exp.Select) -> str:
-        return query.sql(dialect=self._database.dialect)
+        return statements.sql(query, self._database.dialect)
 
 
 @dataclass(slots=True)
@@ -180,7 +191,20 @@ def _duck(query: exp.Select) -> str:
 
 
 def _by_bucket(parts: Iterable[Sequence[tuple[object, ...]]]) -> dict[str, _Bucket]:
-    return {str(name): (int(str(count)), int(str(total))) for part in parts for name, count, total in part}
+    """Return the buckets by name.
+
+    Raises:
+        UncomparableError: the database made no text of a row: the row cannot be told from others.
+    """
+    found = {}
+    for name, count, total, texts in (row for part in parts for row in part):
+        if count != texts:
+            raise UncomparableError(
+                "the database makes no text of rows that are so long: raise its `max_allowed_packet`, or leave the "
+                "table out of `reconcile: tables`"
+            )
+        found[str(name)] = int(str(count)), int(str(total))
+    return found
 
 
 def _rows(buckets: Mapping[str, _Bucket]) -> int:

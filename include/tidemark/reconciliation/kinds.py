@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from tidemark.text import harmless
 
@@ -113,11 +114,11 @@ def pairs_of(
     key: Sequence[str],
     *,
     changed: Collection[str] = (),
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> Pairs:
     """Return the pairs of columns to compare, and why other columns are not compared.
 
-    A column of the lake belongs to the column of the source with the same name. This is the only place that knows it:
-    a table whose columns are published under other names, or with other values, names them here.
+    A column of the lake belongs to the column of the source with the same name, unless it is published under another.
 
     Args:
         dialect: of the source database.
@@ -125,19 +126,24 @@ def pairs_of(
         lake: column -> Iceberg type string, without Tidemark's own columns.
         key: key columns of the lake's table.
         changed: columns of the lake whose values are not the source's on purpose.
+        called: columns that are published under other names: name at the source to published name.
     """
     there = {column.name: column.type for column in source}
-    left_out = {name: "the lake does not have it" for name in there if name not in lake}
+    at_source = {name: name for name in lake} | {new: old for old, new in called.items() if new in lake}
+    left_out = {name: "the lake does not have it" for name in there if name not in at_source.values()}
     found: dict[str, Pair] = {}
     for name in dict.fromkeys([*key, *lake]):
-        if name not in there:
+        source_name = at_source.get(name, name)
+        if source_name not in there:
             left_out[name] = "the source does not have it"
         elif name in changed:
             left_out[name] = "it is published with other values"
-        elif kind := kind_of(dialect, there[name], lake[name]):
-            found[name] = Pair(source=name, lake=name, kind=kind)
+        elif kind := kind_of(dialect, there[source_name], lake[name]):
+            found[name] = Pair(source=source_name, lake=name, kind=kind)
         else:
-            left_out[name] = f"{there[name]} at the source and {lake[name]} in the lake have no text that is exact"
+            left_out[name] = (
+                f"{there[source_name]} at the source and {lake[name]} in the lake have no text that is exact"
+            )
     whole_key = all(name in found and found[name].kind not in NO_KEYS for name in key)
     return Pairs(
         key=tuple(found[name] for name in key) if whole_key else (), all=tuple(found.values()), left_out=left_out

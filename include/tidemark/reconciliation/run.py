@@ -21,14 +21,14 @@ from tidemark.ledger.reconciliation_rows import Class, DifferingKey, Reconciliat
 from tidemark.ledger.rows import TableRow
 from tidemark.reconciliation import kept_keys, kinds
 from tidemark.reconciliation.classing import Events, Log, settling
-from tidemark.reconciliation.comparing import Comparison, Found, Known
+from tidemark.reconciliation.comparing import Comparison, Found, Known, UncomparableError
 from tidemark.reconciliation.connections import Address, address_of
 from tidemark.reconciliation.databases import Database, Place, SourceTable
 from tidemark.reconciliation.mysql import MySQL
 from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
 from tidemark.sources.model import Source
-from tidemark.tables.column_rules import derived_columns, masks_recorded
+from tidemark.tables.column_rules import derived_columns, masks_recorded, names_recorded
 from tidemark.tables.column_rules import recorded as rules_of
 from tidemark.tables.schemas import DELETED, OWN_COLUMNS, OWN_PREFIX, key_of
 from tidemark.tables.shard_rules import recorded
@@ -180,8 +180,15 @@ class _Work:
         masked = masks_recorded(now.table).kinds
         if not masked.keys().isdisjoint(key):
             self._forget_keys()
-        pairs = kinds.pairs_of(self.database.dialect, there.columns, now.columns(), key, changed=masked)
-        lake = LakeTable(now.table, now.snapshot, pairs, now.is_soft())
+        pairs = kinds.pairs_of(
+            self.database.dialect,
+            there.columns,
+            now.columns(),
+            key,
+            changed=masked,
+            called=names_recorded(now.table),
+        )
+        lake = LakeTable(now.table, now.snapshot, pairs, now.is_soft(), shortened=self.database.dialect == "mysql")
         comparison = Comparison(self.database, there, lake)
         begun = _with(begun, columns=len(pairs.all), left_out=msgspec.json.encode(pairs.left_out).decode())
         problem = _problem(pairs, key)
@@ -195,7 +202,10 @@ class _Work:
             reached=end.passed(place.at, place.sequence),
             earlier=settling(self.earlier, end),
         )
-        return _compared_row(begun, comparison.compare(known), known.earlier, place)
+        try:
+            return _compared_row(begun, comparison.compare(known), known.earlier, place)
+        except UncomparableError as error:
+            return _with(begun, reason=str(error))
 
 
 def _problem(pairs: kinds.Pairs, key: Sequence[str]) -> str | None:

@@ -10,12 +10,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.generators.mysql import MySQLGenerator
 
 from tidemark.reconciliation import canonical
 from tidemark.reconciliation.kinds import ValueKind
 
 _FEW = 100_000
 _MANY = 10_000_000
+
+
+class _MySQL(MySQLGenerator):
+    """Writes ``CONVERT(x USING utf8mb4)`` as it stands.
+
+    sqlglot makes a CAST of it, and that is null where its text would be longer than ``max_allowed_packet``.
+    """
+
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        to = expression.to
+        if to.this is exp.DataType.Type.CHARACTER_SET:
+            return f"CONVERT({self.sql(expression, 'this')} USING {self.sql(to, 'kind')})"
+        return super().cast_sql(expression, safe_prefix)
+
+
+def sql(query: exp.Select, dialect: str) -> str:
+    """Return a query as a database reads it."""
+    return _MySQL(dialect=dialect).generate(query) if dialect == "mysql" else query.sql(dialect=dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +49,26 @@ class Side:
     """Name and kind of each column that is compared, the key first."""
     where: exp.Expression | None = None
     """The rows that count; None for all."""
+    shortened: bool = False
+    """Whether digests stand for long values in the text of a row: on both sides, or on none."""
 
     def cells(self, columns: Sequence[tuple[str, ValueKind]]) -> list[exp.Expression]:
-        """Return the expressions of the texts of columns."""
-        return [canonical.cell(self.dialect, kind, column(name)) for name, kind in columns]
+        """Return the expressions of the texts of columns, in the text of a row."""
+        text = canonical.short_cell if self.shortened else canonical.cell
+        return [text(self.dialect, kind, column(name)) for name, kind in columns]
 
     @property
     def key_text(self) -> exp.Expression:
         """The text of the key; of a table without one, the digest of the row."""
-        return canonical.joined(self.cells(self.key)) if self.key else self.digest
+        if not self.key:
+            return self.digest
+        return canonical.joined([canonical.cell(self.dialect, kind, column(name)) for name, kind in self.key])
 
     @property
     def digest(self) -> exp.Expression:
         """The digest of the row."""
-        return canonical.digest(self.dialect, canonical.joined(self.cells(self.columns)))
+        text = canonical.joined(self.cells(self.columns), with_null=self.dialect == "mysql")
+        return canonical.digest(self.dialect, text)
 
     @property
     def key_digest(self) -> exp.Expression:
@@ -83,15 +108,13 @@ def counted(side: Side) -> exp.Select:
 
 
 def buckets(side: Side, digits: int) -> exp.Select:
-    """Return the query of the buckets: name, number of rows, checksum."""
+    """Return the query of the buckets: name, number of rows, checksum, number of rows that have a text."""
     name = exp.Left(this=exp.column("k"), expression=exp.Literal.number(digits))
     checksum = exp.Sum(this=canonical.number(side.dialect, exp.column("d")))
     inner = side.rows(k=side.key_digest, d=side.digest)
-    return (
-        exp.select(exp.alias_(name, "b"), exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(checksum, "s"))
-        .from_(inner.subquery("r"))
-        .group_by(name.copy())
-    )
+    counts = {"n": exp.Count(this=exp.Star()), "s": checksum, "d": exp.Count(this=exp.column("d"))}
+    found = [exp.alias_(name, "b"), *(exp.alias_(value, alias) for alias, value in counts.items())]
+    return exp.select(*found).from_(inner.subquery("r")).group_by(name.copy())
 
 
 def keys(side: Side, digits: int, names: Sequence[str] | None) -> exp.Select:

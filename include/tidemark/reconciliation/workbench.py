@@ -71,6 +71,8 @@ class LakeTable:
     pairs: Pairs
     soft: bool
     """Whether rows may be there that are deleted at the source."""
+    shortened: bool = False
+    """As ``statements.Side``."""
 
     @property
     def side(self) -> statements.Side:
@@ -82,6 +84,7 @@ class LakeTable:
             key=self._named(len(self.pairs.key)),
             columns=self._named(len(self.pairs.all)),
             where=statements.not_true(deleted) if self.soft else None,
+            shortened=self.shortened,
         )
 
     def _named(self, count: int) -> list[tuple[str, ValueKind]]:
