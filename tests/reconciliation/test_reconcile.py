@@ -314,7 +314,7 @@ def test_columns_with_other_names_are_compared_with_their_own(
     published(lake, "called", TableId("db", "called", "orders"), kinds, rows, key=["nr"])
     with lake.load(("called", "orders")).transaction() as changes:
         changes.set_properties({NAMES_PROPERTY: json.dumps({"id": "nr", "name": "text"})})
-    has_come_to(lake, "called", 1, FAR_AHEAD)
+    has_come_to(lake, "called", 1, ahead())
     (row,) = reconcile(_source("called"))
     assert (row.result, row.columns, row.left_out) == (Result.EQUAL, 3, "{}")
     database.execute("UPDATE called.orders SET name = 'x' WHERE id = 1")

@@ -260,7 +260,7 @@ def test_values_of_mariadb_that_are_longer_than_a_packet_are_compared(
         source = _source("packets")
         kinds = {"id": "long", "b": "binary", "t": "string"}
         published(lake, "packets", TableId("packets", None, "big"), kinds, here, key=["id"])
-        has_come_to(lake, "packets", 1, FAR_AHEAD)
+        has_come_to(lake, "packets", 1, ahead())
         row = _compared(source, mariadb_url, monkeypatch)["packets.big"]
         assert (row.result, row.keys) == (Result.EQUAL, "[]"), row
         cursor.execute("UPDATE packets.big SET b = CONCAT(LEFT(b, 500000), 'x', RIGHT(b, 399999)) WHERE id = 0")
@@ -298,7 +298,7 @@ def test_a_key_with_a_null_is_counted_and_not_listed(
         database.commit()
     kinds = {"b": "binary", "n": "int", "v": "int"}
     published(lake, "nulls", TableId("nulls", None, "t"), kinds, [], key=["b", "n"])
-    has_come_to(lake, "nulls", 1, FAR_AHEAD)
+    has_come_to(lake, "nulls", 1, ahead())
     for _ in range(2):
         row = _compared(_source("nulls"), mariadb_url, monkeypatch)["nulls.t"]
         assert (row.result, row.lost) == (Result.DIFFERS, 3)
