@@ -255,7 +255,8 @@ def test_a_source_changes_its_masks_and_its_key(
     assert retry.run(_one(landing, tables=hashed)).summary["quarantined"] == 3
     monkeypatch.setenv(SECRET_VARIABLE_OF_ERASURES, SECRET)
     erased = run_stage("erase", _one(landing, tables=hashed), table="one.people", key=("id=3",))
-    assert erased.problems == ()
+    assert len(erased.problems) == 3  # messages that are cut short, which do not show whose they are
+    assert all("whether the row is there is not known" in problem for problem in erased.problems)
     assert [row["id"] for row in _rows(lake, "one", "people")] == [1, 2, 4]
 
 

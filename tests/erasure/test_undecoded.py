@@ -14,6 +14,7 @@ def _sought(value: str, *, as_is: bool = True) -> _Sought:
         table=_pattern(spelled("people")),
         members=[_pattern(rf'{spelled("email")}\\*"\s*:')],
         cells=[_pattern(rf"{spelled('email')}\W{{1,20}}0*{spelled(value)}(?:\W|$)")],
+        values=[_pattern(spelled(value))],
         as_is=as_is,
     )
 
@@ -49,6 +50,10 @@ def test_a_key_is_found_however_json_writes_it(value: str, depth: int) -> None:
         (b'{"data": {"email": "me@x.org", "age": 1}, "tab', True),
         (b"\x00\x08Obj\x14me@x.org", True),
         (b"me@x.org,people", True),
+        (b"me@x.org", True),
+        (b"no json", False),
+        (b"no\x00json", True),
+        (b"", False),
         ('{"table": "people", "name": "Müller", "email": "a"}'.encode("latin-1"), True),
         ('{"table": "people", "email": "a", "name": "Mü'.encode()[:-1], False),
     ],

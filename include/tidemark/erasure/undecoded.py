@@ -34,6 +34,9 @@ _BETWEEN = r"\W{1,20}"
 _SHORT = {"/": "/", '"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 """Characters that JSON writes as a backslash and a letter (RFC 8259, section 7)."""
 
+_DIVIDES = re.compile(rb"[\x00-\x1f\x7f\"',:;=|{}\[\]<>()/\\]")
+"""Bytes that may stand between two values. Avro has some too: the number of a branch of a union, or a short length."""
+
 
 class Undecoded(NamedTuple):
     """What a search found."""
@@ -53,6 +56,8 @@ class _Sought:
     """The columns of the key, as members of an object."""
     cells: Sequence[re.Pattern[bytes]]
     """The columns with their values."""
+    values: Sequence[re.Pattern[bytes]]
+    """The values alone."""
     as_is: bool
     """Whether messages have the values of the key as a person writes them."""
 
@@ -100,6 +105,8 @@ def search(lake: Lake, subject: ErasedRow, keys: Keys | None) -> Undecoded:
 
 def may_hold(text: bytes, sought: Iterable[_Sought]) -> bool:
     """Return whether nothing shows that a message without the key in its text does not have the row."""
+    if _is_one_value(text):
+        return any(not each.as_is or any(pattern.search(text) for pattern in each.values) for each in sought)
     if not _is_text(text):
         return True
     is_whole = _is_whole(text)
@@ -124,6 +131,7 @@ def _sought(subject: ErasedRow, identity: Identity) -> Iterator[_Sought]:
             cells=[
                 _pattern(rf"(?:{each}){_BETWEEN}0*{value}(?:\W|$)") for each, value in zip(called, values, strict=True)
             ],
+            values=[_pattern(value) for value in values],
             as_is=as_is,
         )
 
@@ -156,10 +164,17 @@ def _all(patterns: Iterable[re.Pattern[bytes]], text: bytes) -> bool:
     return all(pattern.search(text) for pattern in patterns)
 
 
+def _is_one_value(message: bytes) -> bool:
+    """Return whether a message is a text without anything that could divide the values of a row."""
+    return not _DIVIDES.search(message) and _is_utf_8(message)
+
+
 def _is_text(message: bytes) -> bool:
     """Return whether a message begins as JSON and is UTF-8, but for a character that it was cut off in."""
-    if message.lstrip()[:1] not in {b"{", b"[", b'"'} or b"\0" in message:
-        return False
+    return message.lstrip()[:1] in {b"{", b"[", b'"'} and b"\0" not in message and _is_utf_8(message)
+
+
+def _is_utf_8(message: bytes) -> bool:
     try:
         message.decode()
     except UnicodeDecodeError as error:
