@@ -200,6 +200,17 @@ def test_freshness_follows_the_schedule(
         assert found["config"] == {"loaded_at_field": "_cdc_committed_at", "freshness": freshness}
 
 
+def test_names_and_comments_are_no_jinja() -> None:
+    """A secret of the environment would be shown, or dbt would end at a comment of the source database."""
+    texts = ["{{ env_var('SECRET') }}", "a {% if %} {# b #} {x} {{{", {"values": ["{{ 1 }}", 1]}]
+    written = as_yaml({"name": texts[0], "description": texts[1], "data_tests": [texts[2]]})
+    assert yaml.safe_load(written) == {
+        "name": "{{ '{{' }} env_var('SECRET') }}",
+        "description": "a {{ '{%' }} if %} {{ '{#' }} b #} {x} {{ '{{' }}{",
+        "data_tests": [{"values": ["{{ '{{' }} 1 }}", 1]}],
+    }
+
+
 def test_a_table_without_times_is_not_asked_for_freshness(lake: Lake, sources_file: _File) -> None:
     """Dbt would fail at it: the newest of no times is null."""
     tables = {table["name"]: table for table in sources_of(lake, _source())["sources"][0]["tables"]}

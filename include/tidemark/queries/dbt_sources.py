@@ -6,6 +6,7 @@ without a package are written: dbt would fail at any other name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from io import StringIO
@@ -28,6 +29,8 @@ from tidemark.sources.schedules import times
 from tidemark.tables.feeds import OWN_NAMES
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, IS_CURRENT, POSITION, VALID_FROM, key_of
 from tidemark.values.iso8601 import EPOCH
+
+_JINJA: Final = re.compile(r"\{[{%#]")
 
 _TICKS: Final = 400
 """Runs of a schedule that are looked at for its longest pause: more than a year of a daily one."""
@@ -70,13 +73,25 @@ def sources_of(lake: Lake, source: Source) -> dict[str, Any]:
 
 
 def as_yaml(sources: Mapping[str, Any]) -> str:
-    """Return the sources as YAML. dbt reads YAML 1.1, in which ``yes`` is no text: such texts are quoted."""
+    """Return the sources as YAML. dbt reads YAML 1.1, in which ``yes`` is no text: such texts are quoted.
+
+    dbt renders Jinja in every text, and names and comments are those of the source database. So what begins an
+    expression stands in one that is itself, ``{{ '{{' }}``.
+    """
     writer = YAML()
     writer.version = (1, 1)
     writer.width = 120
     text = StringIO()
-    writer.dump(dict(sources), text)
+    writer.dump(_unrendered(dict(sources)), text)
     return text.getvalue().removeprefix("%YAML 1.1\n---\n")
+
+
+def _unrendered(value: Any) -> Any:  # noqa: ANN401 - any part of the file
+    if isinstance(value, str):
+        return _JINJA.sub(r"{{ '\g<0>' }}", value)
+    if isinstance(value, Mapping):
+        return {key: _unrendered(inner) for key, inner in value.items()}
+    return [_unrendered(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _fresh(source: Source) -> dict[str, Any]:
