@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -63,3 +64,17 @@ def test_a_message_is_not_cleared_by_a_text_that_does_not_show_the_key(text: byt
     assert not _sought("me@x.org").is_in(text)
     assert may_hold(text, [_sought("me@x.org")]) is unknown
     assert may_hold(text, [_sought("me@x.org", as_is=False)])
+
+
+def test_a_run_of_backslashes_costs_no_more_than_other_texts() -> None:
+    """Whoever sends a message that cannot be decoded may fill it with them: an erasure must not take hours for it."""
+    sought, size = _sought("a/b"), 200_000
+
+    def seconds(filled: bytes) -> float:
+        began = time.process_time()
+        for _ in range(3):
+            assert not sought.is_in(b'{"people": "' + filled * (size // len(filled)))
+            may_hold(b'{"people": "' + filled * (size // len(filled)), [sought])
+        return time.process_time() - began
+
+    assert seconds(b"\\") < 100 * max(seconds(b"ab"), 0.01)

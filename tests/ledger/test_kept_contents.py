@@ -9,11 +9,15 @@ import pyarrow as pa
 import pytest
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask
+from pyiceberg.types import TimestamptzType
 
+from tidemark.lake import names
 from tidemark.lake.filters import among, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import storage
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.read_once import ReadOnce
+from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
 from tidemark.ledger.rows import RebuildRow
 
 
@@ -118,3 +122,21 @@ def test_few_contents_are_kept(lake: Lake, reads: list[int], monkeypatch: pytest
     monkeypatch.setattr(storage, "_SMALL", 0)
     rows = Ledger(lake, "second").read("rebuilds", equals("object", "shop.u"), columns=("asked",))
     assert (rows, reads[-1]) == ([], 0)
+
+
+@pytest.mark.parametrize("reader", [Ledger, ReadOnce])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_table_of_an_earlier_version_is_read_without_its_newest_columns(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, reader: type[Ledger], *, many: bool
+) -> None:
+    """They come when the table is next written. Until then, rows have what is said where nothing is known."""
+    source = f"earlier_{reader.__name__}_{many}".lower()
+    row = ReconciliationRow(run=1, object="shop.t", target="shop.t", cut=1, batch=1, result=Result.EQUAL)
+    Ledger(lake, source).replace(ReconciliationRow, [row])
+    with lake.load(names.ledger(ReconciliationRow.TABLE)).update_schema() as update:
+        update.delete_column("shown_through")
+    forget()
+    monkeypatch.setattr(storage, "_SMALL", 0 if many else storage._SMALL)
+    assert reader(lake, source).last_reconciliations()["shop.t"].shown_through is None
+    with lake.load(names.ledger(ReconciliationRow.TABLE)).update_schema() as update:
+        update.add_column("shown_through", TimestamptzType())

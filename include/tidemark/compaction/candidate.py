@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -25,6 +26,7 @@ from tidemark.lake.properties import (
     OBJECT_PROPERTY,
     PARTS_PROPERTY,
     RULES_PROPERTY,
+    SHARDS_EVER_PROPERTY,
     SHARDS_PROPERTY,
     SOURCE_PROPERTY,
     STATE_OF_PROPERTY,
@@ -32,7 +34,7 @@ from tidemark.lake.properties import (
     WHOLE_PROPERTIES,
 )
 from tidemark.ledger.rows import Snapshots
-from tidemark.tables import eras, schemas
+from tidemark.tables import eras, schemas, shard_rules
 from tidemark.tables.plan import Plan
 from tidemark.tables.schemas import POSITION
 from tidemark.text import quoted
@@ -162,13 +164,14 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
         own[RULES_PROPERTY] = plan.column_rules
     if plan.found.shards:
         own[SHARDS_PROPERTY] = json.dumps({shard.object: dict(shard.added) for shard in plan.found.shards})
+        own[SHARDS_EVER_PROPERTY] = json.dumps(sorted(shard.object for shard in plan.found.shards))
     where = None if plan.keeps_whole else place(run, plan)
     kept = WHOLE_PROPERTIES if plan.keeps_whole else STATE_PROPERTIES
     table = lake.ensure(plan.rows, schemas.table_schema(plan), {**kept, **key, **own, **placed}, location=where)
     if plan.column_rules not in {None, table.properties.get(RULES_PROPERTY)}:
         table = _with(table, {RULES_PROPERTY: plan.column_rules or "{}"})  # more masks than there are do no harm
     if own.get(SHARDS_PROPERTY) not in {None, table.properties.get(SHARDS_PROPERTY)}:
-        table = _with(table, {SHARDS_PROPERTY: own[SHARDS_PROPERTY]})  # a shard that has no row yet does no harm
+        table = _with(table, _shards(table, own))  # a shard that has no row yet does no harm
     table = schemas.evolve(table, plan)
     if not plan.today and plan.called not in {None, table.properties.get(NAMES_PROPERTY)}:
         table = _with(table, {NAMES_PROPERTY: plan.called or "{}"})
@@ -176,6 +179,15 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
         table = _with(table, placed)  # of a table that no cut has published; later ones come with a rebuild
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, {**key, **placed})
     return branch_from_main(schemas.soften(table) if plan.soft else table, run.cut.branch)
+
+
+def _shards(table: Table, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table about the tables that are folded into it, and about all that ever were."""
+    found = {SHARDS_PROPERTY: own[SHARDS_PROPERTY]}
+    before = shard_rules.ever_folded(table) if SHARDS_PROPERTY in table.properties else ()
+    if before is not None:  # else it is not known
+        found[SHARDS_EVER_PROPERTY] = json.dumps(sorted({*before, *json.loads(own[SHARDS_EVER_PROPERTY])}))
+    return found
 
 
 def _with(table: Table, properties: dict[str, str]) -> Table:

@@ -21,8 +21,12 @@ def local_state(descriptor: int) -> State:
 
 def remote_state(filesystem: pafs.FileSystem, name: str) -> State:
     """Return the state of a file in a store."""
-    found = filesystem.get_file_info(name)
-    return found.size, found.mtime_ns
+    return state_of(filesystem.get_file_info(name))
+
+
+def state_of(info: pafs.FileInfo) -> State:
+    """Return the state of a file that a store described."""
+    return info.size, info.mtime_ns
 
 
 def opened_descriptor(path: str, name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +38,9 @@ _UNFINISHED: Final = (".tmp", ".part")
 
 _Listed = tuple[str, str, int, int]
 """Path, path below the root, size in bytes, time of the last change in epoch ns."""
+
+_NO_UTF_8 = re.compile("[\udc80-\udcff]")
+"""How Python writes bytes of a local name that are no UTF-8."""
 
 _log = structlog.get_logger(__name__)
 
@@ -148,8 +150,14 @@ def find(
 
 
 def _printable(path: str) -> str:
-    """Return a path with the bytes of its name that are no UTF-8 as escapes; no text can hold them as they are."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+    r"""Return a path with the bytes of its name that are no UTF-8 as escapes; no text can hold them as they are.
+
+    >>> _printable("caf\udce9"), _printable("a\\caf\udce9"), _printable("a\\café")
+    ('caf\\xe9', 'a\\\\caf\\xe9', 'a\\café')
+    """
+    if not _NO_UTF_8.search(path):
+        return path  # else, its own backslashes are doubled: it is the path of no other file
+    return path.replace("\\", r"\\").encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _problem(path: str) -> str | None:

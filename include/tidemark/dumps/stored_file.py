@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from tidemark.dumps.beyond_limit import LIMIT
-from tidemark.dumps.file_states import State, local_state, opened_descriptor, remote_state
+from tidemark.dumps.file_states import State, local_state, opened_descriptor, remote_state, state_of
 from tidemark.errors import LandingError
 
 EXPANDED_LIMIT: Final = 64 << 30
@@ -65,13 +65,14 @@ class StoredFile:
         path: str,
         source: pa.NativeFile,
         state: Callable[[], State],
+        opened_as: State,
         *,
         limit: int = LIMIT,
         size: int | None = None,
     ) -> None:
         self._state = state
-        self._opened_as = state()
-        stored_size = self._opened_as[0] or 0
+        self._opened_as = opened_as
+        stored_size = opened_as[0] or 0
         self.path = path
         self.limit = limit
         """Most bytes of one message."""
@@ -175,7 +176,7 @@ def opened(path: str, *, limit: int = LIMIT, size: int | None = None) -> Iterato
             # Readers of Parquet close the file, and the descriptor has to tell afterwards whether it changed.
             with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
                 state = functools.partial(local_state, descriptor)
-                yield StoredFile(path, pa.PythonFile(file, mode="r"), state, limit=limit, size=size)
+                yield StoredFile(path, pa.PythonFile(file, mode="r"), state, state(), limit=limit, size=size)
         finally:
             os.close(descriptor)
         return
@@ -184,7 +185,8 @@ def opened(path: str, *, limit: int = LIMIT, size: int | None = None) -> Iterato
     with reading(path):
         source = filesystem.open_input_stream(name, compression=None, buffer_size=_REMOTE_BUFFER)
     with source:
-        yield StoredFile(path, source, functools.partial(remote_state, filesystem, name), limit=limit, size=size)
+        state = functools.partial(remote_state, filesystem, name)
+        yield StoredFile(path, source, state, state_of(remote), limit=limit, size=size)
 
 
 def locate(path: str) -> tuple[pafs.FileSystem | None, str]:

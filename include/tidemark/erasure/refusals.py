@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
 from pyiceberg.table import Table
 
 from tidemark.compaction import renamed
@@ -29,7 +30,7 @@ from tidemark.sources.layout import sharing
 from tidemark.sources.model import Source
 
 
-def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow) -> None:
+def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow, *, begun: bool) -> None:
     """Refuse an erasure if a new name or key of the table is not published, or it cannot take the rows from a table.
 
     Such a table is a feed that cannot show whose its rows are, or one that no run writes any more.
@@ -45,27 +46,33 @@ def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow
     keys = {frozenset(row.key) for row in landed if row.object in subject.names and row.key is not None}
     if segments != subject.segments or keys - {frozenset(subject.reader.key)}:
         raise ConfigurationError(
-            f"{subject.object} got another name or another key at the source, and that is not published yet: nothing "
-            f"was erased. Run the source (`tidemark run {source.source}`), then erase"
+            f"{subject.object} got another name or another key at the source, and that is not published "
+            f"yet.{_nothing(begun=begun)} Run the source (`tidemark run {source.source}`), then erase"
         )
     targets = targets_of(lake, ledger, subject)
-    _require_written(lake, ledger, subject, targets)
+    done = _nothing(begun=begun)
+    _require_written(lake, ledger, subject, targets, done)
     _require_own_feeds(lake, targets, subject, known)
-    _require_apart(lake, targets, subject)
+    _require_apart(lake, targets, subject, done)
 
 
-def _require_written(lake: Lake, ledger: Ledger, subject: ErasedRow, targets: Targets) -> None:
+def _nothing(*, begun: bool) -> str:
+    """Return what to say of an erasure that is refused: one that an attempt before began has erased something."""
+    return "" if begun else " Nothing was erased."
+
+
+def _require_written(lake: Lake, ledger: Ledger, subject: ErasedRow, targets: Targets, done: str) -> None:
     """Refuse tables that hold rows of the subject, and that no cut moves."""
     newest = last_targets(ledger).get(subject.object, subject.target)
     if newest != subject.target:
         raise ConfigurationError(
-            f"{subject.object} is published as {newest} now, no more as {subject.target}. Nothing was erased. Erase "
-            f"the row from {newest}"
+            f"{subject.object} is published as {newest} now, no more as {subject.target}.{done} Erase the row from "
+            f"{newest}"
         )
     if targets.left:
         raise ConfigurationError(
             f"{', '.join(map(str, targets.left))}: no run writes them any more, and they may hold the row, as "
-            f"{' or '.join(subject.names)} was published there before. Nothing was erased. Drop them together with "
+            f"{' or '.join(subject.names)} was published there before.{done} Drop them together with "
             f"their files, in Spark by `DROP TABLE {lake.spark_name(targets.left[0])} PURGE`, then erase"
         )
 
@@ -89,7 +96,7 @@ def _require_own_feeds(lake: Lake, targets: Targets, subject: ErasedRow, known: 
             )
 
 
-def _require_apart(lake: Lake, targets: Targets, subject: ErasedRow) -> None:
+def _require_apart(lake: Lake, targets: Targets, subject: ErasedRow, done: str) -> None:
     """Refuse what moves with a table that took the place of shards, if it has the key: as a row of whom is not known.
 
     The table itself and its state were built anew.
@@ -102,7 +109,7 @@ def _require_apart(lake: Lake, targets: Targets, subject: ErasedRow) -> None:
             if table is not None and _may_hold(table, subject):
                 raise ConfigurationError(
                     f"{each}: {' or '.join(subject.names)} was folded into {target} before, and the key is in this "
-                    f"table, as a row of it or of {name}. Nothing was erased. Drop the table together with its files, "
+                    f"table, as a row of it or of {name}.{done} Drop the table together with its files, "
                     f"in Spark by `DROP TABLE {lake.spark_name(each)} PURGE`, then erase. The next run with events of "
                     f"{name} makes it again"
                 )
@@ -113,7 +120,10 @@ def _may_hold(table: Table, subject: ErasedRow) -> bool:
     if not all(match.values.keys() <= columns for match in matches):
         return True
     edit = Edit(where=matching.condition(matches), holds=matching.holds(matches))
-    return file_edits.find(table, edit).files > 0
+    try:
+        return file_edits.find(table, edit).files > 0
+    except (ValueError, pa.ArrowInvalid):
+        return True  # its columns have other types than the key, so nothing shows that its rows are others
 
 
 def _overlap(own: Sequence[Segment], other: Sequence[Segment], name: str) -> bool:
@@ -141,7 +151,7 @@ def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Pla
             tables have one folder.
     """
     again = f"`tidemark rebuild {subject.source} {subject.object}`"
-    done = "" if begun else " Nothing was erased."
+    done = _nothing(begun=begun)
     _require_own_folders(lake, ledger, subject, done)
     problems = [
         text for _, table, _ in erasing_cut.tables_of(lake, ledger, subject) if (text := foreign.changes(table))

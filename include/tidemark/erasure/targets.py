@@ -15,7 +15,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_OF_
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.sources.routes import entry_of, is_folded
-from tidemark.tables.shard_rules import recorded
+from tidemark.tables.shard_rules import ever_folded, recorded
 from tidemark.values.declared_types import matched
 
 
@@ -33,7 +33,7 @@ class Targets:
 def targets_of(lake: Lake, ledger: Ledger, subject: ErasedRow) -> Targets:
     """Return the tables that may hold rows of a subject, as far as they are there."""
     newest, published, left = last_targets(ledger), dict[str, Identifier](), list[Identifier]()
-    for target in _ever(ledger, subject):
+    for target in _ever(lake, ledger, subject):
         table = lake.find(target)
         owner = table.properties.get(SOURCE_PROPERTY) if table is not None else None
         if owner not in {None, subject.source}:
@@ -52,16 +52,24 @@ def last_targets(ledger: Ledger) -> dict[str, Identifier]:
     return {row.object: row.identifier for row in rows}
 
 
-def _ever(ledger: Ledger, subject: ErasedRow) -> list[Identifier]:
+def _ever(lake: Lake, ledger: Ledger, subject: ErasedRow) -> list[Identifier]:
     """Return every table that the subject's table was published as, under each of its names."""
     rows = sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
-    return list(dict.fromkeys(row.identifier for row in rows if _is_of(row.object, subject)))
+    published = dict.fromkeys((row.object, row.identifier) for row in rows)
+    return list(dict.fromkeys(target for name, target in published if _is_of(lake, name, target, subject)))
 
 
-def _is_of(name: str, subject: ErasedRow) -> bool:
-    if is_folded(name):
-        return any(matched(entry_of(name), own) for own in subject.names)
-    return name in subject.names
+def _is_of(lake: Lake, name: str, target: Identifier, subject: ErasedRow) -> bool:
+    """Return whether the subject's table was published under a name, or folded with others.
+
+    A folded table that is gone, or that an earlier version folded, does not say what was folded into it. Then every
+    table that its entry fits counts.
+    """
+    if not is_folded(name):
+        return name in subject.names
+    table = lake.find(target)
+    folded = None if table is None else ever_folded(table)
+    return any(matched(entry_of(name), own) if folded is None else own in folded for own in subject.names)
 
 
 def _is_written(table: Table, target: Identifier, newest: Mapping[str, Identifier], subject: ErasedRow) -> bool:

@@ -117,6 +117,9 @@ SHARDS_PROPERTY = "tidemark.shards"
 """JSON: the tables that are folded into it, by the source's names, each with the columns that are added to its rows. A
 table that took the place of these, as they are published apart now, still has it."""
 
+SHARDS_EVER_PROPERTY = "tidemark.shards-ever"
+"""JSON: the tables that were ever folded into it, by the source's names. Folded tables of earlier versions lack it."""
+
 FOLDED_PROPERTY = "tidemark.folded"
 """Of a folded table that is seen as one of its shards (``queries.shard_views``): the name that all have together."""
 

@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
 from tidemark.lake.names import is_fence
+from tidemark.text import first_line
 
 log = structlog.get_logger(__name__)
 
@@ -69,9 +70,14 @@ def purge(table: Table, keep: str | None = None) -> Purged:
 def drop(table: Table) -> None:
     """Drop a table from the catalog, and delete all files that its snapshots consist of, which nothing else would find.
 
-    The table must not be a copy that shares files with another (``copies``).
+    The table must not be a copy that shares files with another (``copies``). If its own list of files is gone, only
+    what the catalog has is dropped.
     """
-    used = files_of(table)
+    try:
+        used = files_of(table)
+    except FileNotFoundError as error:
+        used = set()
+        log.warning("dropped_without_its_files", table=".".join(table.name()), reason=first_line(error))
     table.catalog.drop_table(table.name())
     files, _ = _store(table, table.location())
     there = [path for path in sorted(used) if files.get_file_info(path).type is pafs.FileType.File]

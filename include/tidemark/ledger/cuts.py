@@ -201,6 +201,8 @@ def finish_or_drop(lake: Lake, ledger: Ledger) -> None:
         finish(lake, ledger)
     except (PublishConflictError, ConfigurationError) as error:
         for cut in ledger.cuts(equals("state", PUBLISHING)):
+            built = {row.object: row.identifier for row in tables_of(ledger, cut.cut) if is_built(row)}
+            ledger.request_rebuild(moving.moved_in_part(lake, built, cut.cut))
             set_state(ledger, cut, REPLACED)
             log.warning("cut_is_given_up", cut=cut.cut, reason=str(error))
 

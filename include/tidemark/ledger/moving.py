@@ -57,6 +57,24 @@ def is_in_part(tables: Iterable[Table], cut: int) -> bool:
     return len(moved) > 1
 
 
+def moved_in_part(lake: Lake, built: Mapping[str, Identifier], cut: int) -> list[str]:
+    """Return by the source's names the tables of which a cut moved a part and not the rest, as far as they are there.
+
+    Args:
+        lake: the lake.
+        built: what the cut built: by the source's name, the published table.
+        cut: its number.
+    """
+    found = []
+    for name, target in built.items():
+        table = lake.find(target)
+        whole = whole_beside(target)[:1] if table is not None and has_whole(table, cut) else ()
+        tables = map(lake.find, (*moved_together(target), *whole))
+        if is_in_part((each for each in tables if each is not None), cut):
+            found.append(name)
+    return found
+
+
 def obstacle(table: Table, cut: int) -> str | None:
     """Return why ``main`` of a table cannot move to the candidate of a cut; None if it can, or has no candidate.
 

@@ -30,7 +30,8 @@ class ReadOnce(Ledger):
         schema, rows = self._kept[name]
         for condition in conditions:
             rows = rows.filter(expression_to_pyarrow(bind(schema, condition, case_sensitive=True)))
-        found: list[dict[str, Any]] = (rows if "*" in columns else rows.select(list(columns))).to_pylist()
+        known = storage.known_columns(columns, rows.schema.names)
+        found: list[dict[str, Any]] = (rows if "*" in columns else rows.select(known)).to_pylist()
         return found
 
     def _tables(self) -> dict[str, tuple[Schema, pa.Table]]:

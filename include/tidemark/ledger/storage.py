@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import reduce
 from threading import Lock
@@ -75,15 +75,23 @@ def read(table: Table, source: str, conditions: Sequence[BooleanExpression], col
         table: the table.
         source: the source.
         conditions: about its rows.
-        columns: the columns to return; ``*`` for all.
+        columns: the columns to return, as far as the table has them (``known_columns``); ``*`` for all.
     """
-    rows = _content(table, source)
+    rows, known = _content(table, source), known_columns(columns, table.schema().column_names)
     if rows is None:
         where = reduce(And, conditions, equals("source", source))
-        return table.scan(row_filter=where, selected_fields=tuple(columns)).to_arrow()
+        return table.scan(row_filter=where, selected_fields=tuple(known)).to_arrow()
     for condition in conditions:
         rows = rows.filter(_in_arrow(table, condition))
-    return rows if "*" in columns else rows.select(list(columns))
+    return rows if "*" in columns else rows.select(known)
+
+
+def known_columns(wanted: Sequence[str], there: Collection[str]) -> list[str]:
+    """Return the columns that a table has of those that are wanted; ``*`` stays.
+
+    A table that an earlier version made gets its newest columns when it is next written.
+    """
+    return [name for name in wanted if name == "*" or name in there]
 
 
 class _Content(NamedTuple):

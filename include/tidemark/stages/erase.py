@@ -89,18 +89,18 @@ def run(
     retrying.finish_retry(lake, source.source)
     cuts.finish(lake, ledger)
     subject = find_subject(lake, ledger, table, key, follow=follow)
-    refusals.require_known(lake, ledger, source, subject)
+    mine = attempts.of_command(known, asked := subject.erasures(secret, EVER, EVERYWHERE))
+    begun = any(row.state == BEGUN for row in mine)
+    refusals.require_known(lake, ledger, source, subject, begun=begun)
     if not is_normalized(lake, source.source):
         raise RetriableLakeError(
             f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
         )
-    mine = attempts.of_command(known, asked := subject.erasures(secret, EVER, EVERYWHERE))
     work = _Work(lake=lake, ledger=ledger, source=source, subject=subject, secret=secret)
     if verify:
         return _verified(work, mine)
     places = search(lake, ledger, source, subject, secret, asked)
     unfollowed = max((batch for _, batch in Expired(lake, source.source).among(subject.names)), default=0)
-    begun = any(row.state == BEGUN for row in mine)
     if dry_run:
         return _rehearsed(work, places, asked, unfollowed, begun=begun)
     is_done = bool(mine) and all(row.state == DONE and (row.unfollowed or 0) <= unfollowed for row in mine)

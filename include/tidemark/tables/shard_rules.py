@@ -11,7 +11,7 @@ from tidemark.ddl.history import Addition, SchemaHistory
 from tidemark.ddl.names import ColumnNames
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError, UnreadableValueError
 from tidemark.events import Column, Encoding
-from tidemark.lake.properties import FOLDED_PROPERTY, OBJECT_PROPERTY, SHARDS_PROPERTY
+from tidemark.lake.properties import FOLDED_PROPERTY, OBJECT_PROPERTY, SHARDS_EVER_PROPERTY, SHARDS_PROPERTY
 from tidemark.sources.model import Table as Promised
 from tidemark.sources.routes import is_folded
 from tidemark.tables.plan import Found
@@ -43,6 +43,12 @@ def recorded(table: Table | None) -> dict[str, dict[str, str]]:
         return {}
     shards: dict[str, dict[str, str]] = json.loads(table.properties.get(SHARDS_PROPERTY, "{}"))
     return shards
+
+
+def ever_folded(table: Table) -> set[str] | None:
+    """Return the tables that were ever folded into a table; None if it has no list of them, as of earlier versions."""
+    known = table.properties.get(SHARDS_EVER_PROPERTY)
+    return None if known is None else set(json.loads(known))
 
 
 def refuse_onward(found: Found, table: Table) -> None:
