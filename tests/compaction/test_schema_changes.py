@@ -573,6 +573,6 @@ def test_an_unknown_policy_is_named_with_what_is_allowed(tmp_path: Path) -> None
     """The source file's mistake, with the place of it."""
     file = tmp_path / "erp.yaml"
     file.write_text("source: erp\nformat: canal_json\nlanding: x/*\nschema: strikt\n")
-    [problem] = validate([file])
+    _, [problem] = validate([file])
     assert "unknown value 'strikt'" in str(problem)
     assert "strict" in str(problem)
