@@ -376,25 +376,71 @@ def test_the_folder_may_be_first_used_by_several_at_once(tmp_path: Path, spark: 
         ),
         (not_null("id", result_format="COMPLETE"), UnknownNameError, ["result_format"]),
         (not_null("id", meta={}), UnknownNameError, ["meta"]),
-        ({"type": "expect_column_values_to_not_be_null"}, InvalidSourceError, ["column", "required"]),
-        (between("id", mostly=7), InvalidSourceError, ["mostly"]),
-        (
-            {"type": "expect_column_max_to_be_between", "column": "id", "max_value": "much"},
-            InvalidSourceError,
-            ["argument 'max_value'"],
-        ),
         (not_null("id", severity="critical"), InvalidSourceError, ["severity", "block or warn", "critical"]),
     ],
 )
 def test_a_wrong_check_is_named(
     frame: DataFrame, tmp_path: Path, check: Mapping[str, Any], kind: type[ConfigurationError], words: Sequence[str]
 ) -> None:
-    """An unknown type or argument, or a wrong value, names table, type and argument; nothing is evaluated."""
+    """An unknown type, argument or severity is named with table and type; nothing is evaluated."""
     with pytest.raises(kind) as caught:
         judge(tmp_path, candidate(frame, not_null("id"), check))
     assert type(caught.value) is kind
     assert [word for word in ("erp.orders", *words) if word not in str(caught.value)] == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_that_great_expectations_refuses_stops_no_other(frame: DataFrame, quiet_home: Path) -> None:
+    """It is a failed check of its table and severity, which says why; the other checks and tables are judged."""
+    lengths = {"type": "expect_column_value_lengths_to_equal", "column": "note", "value": "abc"}
+    refused = [
+        {"type": "expect_column_values_to_not_be_null"},
+        between("id", mostly=7),
+        {"type": "expect_column_max_to_be_between", "column": "id", "max_value": "much"},
+        {"type": "expect_column_quantile_values_to_be_between", "column": "id", "quantile_ranges": 5},
+        {"type": "expect_table_row_count_to_equal", "value": 10**400},
+        {"type": "expect_multicolumn_sum_to_equal", "column_list": ["id", "total"], "sum_total": 10**400},
+        {"type": "expect_table_row_count_to_equal", "value": {"$PARAMETER": "x"}},
+        {
+            "type": "expect_column_kl_divergence_to_be_less_than",
+            "column": "note",
+            "partition_object": {"x": 1},
+            "threshold": 0.1,
+        },
+    ]
+    mixed, warned, all_refused, other = judge(
+        quiet_home,
+        candidate(frame, not_null("id"), lengths, between("total", max_value=8), invariants={"x": Invariant(value=0)}),
+        candidate(frame, {**lengths, "severity": "warn"}, not_null("id"), table="erp.warned"),
+        candidate(frame, *refused, table="erp.refused"),
+        candidate(frame, between("total", min_value=0, max_value=float("inf")), table="erp.other"),
+    )
+    why = "not judged, correct its argument 'value': value is not a valid float"
+    assert outline(mixed) == [
+        ("expect_column_values_to_not_be_null", True, "0 of 100 unexpected"),
+        ("expect_column_value_lengths_to_equal", False, why),
+        ("expect_column_values_to_be_between", False, "10 of 100 unexpected"),
+        ("x", True, "0"),
+    ]
+    assert mixed.problems()[0].startswith(
+        f"erp.orders: expect_column_value_lengths_to_equal (note) failed: {why}; expected value abc. See "
+    )
+    assert (mixed.success, warned.success, all_refused.success, other.success) == (False, True, False, True)
+    assert [warning.partition(" warns: ")[2] for warning in warned.warnings()] == [f"{why}; expected value abc"]
+    assert [result.observed.partition(": ")[0] for result in all_refused.results] == [
+        "not judged, correct its argument 'column'",
+        "not judged, correct its argument 'mostly'",
+        "not judged, correct its argument 'max_value'",
+        "not judged, correct its argument 'quantile_ranges'",
+        "100",
+        "not judged, correct its arguments",
+        "No value found for $PARAMETER x",
+        "Invalid partition_object provided",
+    ]
+    assert len(pages(other)) == 4
+    (page,) = [page for page in pages(other) if "/erp/orders/" in str(page)]
+    assert "expect_column_value_lengths_to_equal has arguments that can be judged" in Text(page).text
+    assert why in Text(page).text
 
 
 def test_great_expectations_does_drop_unknown_types(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tidemark.errors import InvalidSourceError
 from tidemark.sources.files import load_source
-from tidemark.sources.schedules import SCHEDULES, next_moment, width
+from tidemark.sources.schedules import SCHEDULES, next_moment, times, width
 
 FILE = "source: a\nformat: canal_json\nlanding: /landing/*\n"
 
@@ -47,6 +47,16 @@ def test_a_schedule_that_never_comes_is_refused(tmp_path: Path, cron: str) -> No
 def test_a_rare_schedule_is_taken(tmp_path: Path, cron: str) -> None:
     """Leap days, a weekday beside an impossible day, and names with the letter R are schedules."""
     assert load_source(declared(tmp_path, schedule=f'"{cron}"')).schedule == cron
+
+
+@pytest.mark.parametrize("cron", ["0 0 * 2 0#5", "0 0 29 2 *"])
+def test_times_end_with_the_calendar(cron: str) -> None:
+    """The times of a rare schedule are fewer than are asked for, and no error."""
+    found = list(times(cron, datetime(9000, 1, 1, tzinfo=UTC)))
+    assert found
+    assert {(time.month, time.day) for time in found} == {(2, 29)}
+    assert found == sorted(set(found))
+    assert 9900 < found[-1].year <= 9999
 
 
 @pytest.mark.parametrize("cron", ["R R * * *", "0 r/6 * * *", "0 0 R(1-9) * *", "H H * * *"])

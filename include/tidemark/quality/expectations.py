@@ -1,4 +1,4 @@
-"""Judges tables with Great Expectations, which only this module, ``data_docs`` and ``docs_pages`` import.
+"""Judges tables with Great Expectations, which only this module, ``suites``, ``data_docs`` and ``docs_pages`` import.
 
 The import takes about four seconds, so the stages import this module only when there is something to judge. Great
 Expectations accepts frames of a classic session and of Spark Connect alike. The checks of one table are bundled into
@@ -13,59 +13,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import great_expectations as gx
 import pandas as pd  # type: ignore[import-untyped]
-from great_expectations.compatibility.pydantic import ValidationError
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
 from great_expectations.data_context.data_context.file_data_context import FileDataContext
-from great_expectations.expectations.core.expect_column_max_to_be_between import ExpectColumnMaxToBeBetween
-from great_expectations.expectations.expectation import Expectation
-from great_expectations.expectations.metadata_types import FailureSeverity
-from great_expectations.expectations.registry import get_expectation_impl
 from great_expectations.validator.v1_validator import Validator
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
-from tidemark.errors import ExpectationError, InvalidSourceError, RetriableLakeError, UnknownNameError
+from tidemark.errors import ExpectationError, RetriableLakeError
 from tidemark.quality import disclosure
 from tidemark.quality.data_docs import CANDIDATE, METRICS, Recorder, index_page, open_context
 from tidemark.quality.disclosure import short
-from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
+from tidemark.quality.suites import PLACE, SuiteCheck, stood_in, suite_of
+from tidemark.quality.verdicts import CheckResult, Subject, Verdict
 from tidemark.sources.choices import Severity
-from tidemark.sources.expectation_names import EXPECTATIONS
-from tidemark.text import suggestion
-
-_SEVERITIES: Final = {Severity.BLOCK: FailureSeverity.CRITICAL, Severity.WARN: FailureSeverity.WARNING}
-
-_COLUMN_ARGUMENTS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
-
-_PLACE: Final = "place"
-"""Key in an expectation's ``meta``: its place in the table's suite, because results come back in another order."""
-
-
-class _Check(NamedTuple):
-    """One declared check or invariant with its expectation."""
-
-    name: str
-    columns: tuple[str, ...]
-    severity: Severity
-    expected: str
-    expectation: Expectation
-    shows_observed: bool
 
 
 class _Judged(NamedTuple):
-    check: _Check
+    check: SuiteCheck
     result: ExpectationValidationResult
 
 
 def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tuple[Verdict, ...]:
     """Judge the tables of one run, and update the Data Docs in ``home/quality`` once.
 
-    A check that cannot be evaluated (missing column, unfit type) is a failed check. Runs of other sources may use the
-    same ``home`` at the same time.
+    A check that cannot be evaluated (missing column, unfit type) is a failed check, and so is one whose arguments Great
+    Expectations refuses: the other checks and tables are judged. Runs of other sources may use the same ``home`` at the
+    same time.
 
     Args:
         candidates: the tables of the run, each once.
@@ -76,11 +53,11 @@ def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tupl
         One verdict for each table, in the order of ``candidates``.
 
     Raises:
-        ConfigurationError: a check has an unknown expectation or argument, or a wrong value; nothing is evaluated.
+        ConfigurationError: a check has an unknown expectation, argument or severity; nothing is evaluated.
         ExpectationError: Great Expectations returned fewer results than there are checks.
         RetriableLakeError: Spark can no longer read a table.
     """
-    suites = [_suite(subject) for subject in candidates]
+    suites = [suite_of(subject) for subject in candidates]
     folder = home / "quality"
     context = open_context(folder)
     recorder = Recorder(context, folder=folder, cut=cut)
@@ -100,66 +77,27 @@ def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tupl
     return tuple(verdicts)
 
 
-def _suite(subject: Subject) -> tuple[list[_Check], list[_Check]]:
-    """Return the declared checks and the invariants of a table."""
-    start, invariants = len(subject.checks), subject.invariants.items()
-    return (
-        [_build(subject.table, place, check) for place, check in enumerate(subject.checks)],
-        [_build_invariant(place, *invariant) for place, invariant in enumerate(invariants, start)],
-    )
-
-
-def _build(table: str, place: int, check: Mapping[str, Any]) -> _Check:
-    """Return a declared check, built from the class of its expectation.
-
-    If a suite built it, Great Expectations would only log an unknown type, and drop the check.
-    """
-    name = str(check.get("type", ""))
-    arguments = {key: value for key, value in check.items() if key not in {"type", "severity"}}
-    if name not in EXPECTATIONS:
-        raise UnknownNameError(f"{table}: unknown expectation '{name}'.{suggestion(name, EXPECTATIONS)}")
-    for key in sorted(arguments.keys() - EXPECTATIONS[name]):
-        raise UnknownNameError(f"{table}: {name} has no argument '{key}'.{suggestion(key, EXPECTATIONS[name])}")
-    severity = check.get("severity", Severity.BLOCK)
-    if severity not in list(Severity):
-        raise InvalidSourceError(f"{table}: {name}: severity must be block or warn, not '{severity}'")
-    try:
-        expectation = get_expectation_impl(name)(meta={_PLACE: place}, severity=_SEVERITIES[severity], **arguments)
-    except ValidationError as error:
-        raise InvalidSourceError(f"{table}: {name}: {_bad_argument(error)}") from error
-    columns = tuple(column for key in _COLUMN_ARGUMENTS for column in _listed(arguments.get(key)))
-    expected = ", ".join(f"{key} {value}" for key, value in arguments.items() if key != "column")
-    shown = disclosure.may_show_observed(name)
-    return _Check(name, columns, Severity(severity), short(expected), expectation, shows_observed=shown)
-
-
-def _build_invariant(place: int, name: str, invariant: Invariant) -> _Check:
-    """Return the check of an invariant: it expects the maximum of a one-row column, which is the number itself.
-
-    So the page shows the number.
-    """
-    low, high, severity = invariant.minimum, invariant.maximum, _SEVERITIES[invariant.severity]
-    expected = str(low) if low == high else f"{low} to {high}"
-    said = f"There are no {name}." if low == high == 0 else f"Number of {name}: {expected}."
-    expectation = ExpectColumnMaxToBeBetween(
-        column=name, min_value=low, max_value=high, severity=severity, meta={_PLACE: place}, description=said
-    )
-    return _Check(name, invariant.columns, invariant.severity, expected, expectation, shows_observed=True)
-
-
 def _judge(
-    context: FileDataContext, subject: Subject, declared: Sequence[_Check], invariants: Sequence[_Check]
+    context: FileDataContext, subject: Subject, declared: Sequence[SuiteCheck], invariants: Sequence[SuiteCheck]
 ) -> list[_Judged]:
     metrics = pd.DataFrame({name: [invariant.value] for name, invariant in subject.invariants.items()})
     judged: list[_Judged] = []
     if subject.frame is not None:
-        judged = _evaluate(context, CANDIDATE, subject.frame, declared)
+        judged = _evaluate(context, subject.frame, [check for check in declared if not check.refused])
         if any(_raised(each.result) for each in judged):
             _read_one(subject.table, subject.frame)
-    judged += _evaluate(context, METRICS, metrics, invariants)
+        judged = sorted([*judged, *_not_judged(declared)], key=lambda each: _place(each.result))
+    judged += _validate(context, METRICS, metrics, invariants)
     if len(judged) != len(subject.checks) + len(subject.invariants):
         raise ExpectationError(f"{subject.table}: {len(judged)} results, fewer than checks declared; not published")
     return [_Judged(check, _without_values(check, result)) for check, result in judged]
+
+
+def _not_judged(checks: Sequence[SuiteCheck]) -> Iterator[_Judged]:
+    """Yield a failed result for each check that Great Expectations refuses; what it observed is why."""
+    for check in checks:
+        if check.refused:
+            yield _Judged(check, _failed(check, result={"observed_value": check.refused}))
 
 
 def _read_one(table: str, frame: DataFrame) -> None:
@@ -175,23 +113,36 @@ def _read_one(table: str, frame: DataFrame) -> None:
         raise RetriableLakeError(text) from error
 
 
-def _evaluate(
-    context: FileDataContext, source: str, frame: DataFrame | pd.DataFrame, checks: Sequence[_Check]
-) -> list[_Judged]:
-    """Evaluate all checks in one bundle, then evaluate again, one by one, those that raised an error.
+def _evaluate(context: FileDataContext, frame: DataFrame, checks: Sequence[SuiteCheck]) -> list[_Judged]:
+    """Evaluate all declared checks in one bundle, then evaluate again, one by one, those that raised an error.
 
     If Spark refuses one check, all checks of its bundle raise the error.
     """
-    judged = _validate(context, source, frame, checks)
+    try:
+        judged = _validate(context, CANDIDATE, frame, checks)
+    except Exception:  # noqa: BLE001  which check raised it is found one by one
+        return [each for check in checks for each in _alone(context, frame, check)]
     return [
-        again
-        for each in judged
-        for again in (_validate(context, source, frame, [each.check]) if _raised(each.result) else [each])
+        again for each in judged for again in (_alone(context, frame, each.check) if _raised(each.result) else [each])
     ]
 
 
+def _alone(context: FileDataContext, frame: DataFrame, check: SuiteCheck) -> list[_Judged]:
+    """Return the result of one check, also if Great Expectations raises an error in place of a result."""
+    try:
+        return _validate(context, CANDIDATE, frame, [check])
+    except Exception as error:  # noqa: BLE001  some arguments are read only now, and their errors have no kind in common
+        info = {"raised_exception": True, "exception_message": str(error), "exception_traceback": ""}
+        shown = stood_in(check)  # the page could not show such arguments
+        return [_Judged(shown, _failed(shown, exception_info=info))]
+
+
+def _failed(check: SuiteCheck, **told: Any) -> ExpectationValidationResult:  # noqa: ANN401 - the library's own
+    return ExpectationValidationResult(success=False, expectation_config=check.expectation.configuration, **told)
+
+
 def _validate(
-    context: FileDataContext, source: str, frame: DataFrame | pd.DataFrame, checks: Sequence[_Check]
+    context: FileDataContext, source: str, frame: DataFrame | pd.DataFrame, checks: Sequence[SuiteCheck]
 ) -> list[_Judged]:
     if not checks:
         return []
@@ -203,7 +154,7 @@ def _validate(
     suite = gx.ExpectationSuite(name=source, expectations=[check.expectation for check in checks])
     with _quiet_errors():
         results = {_place(result): result for result in validator.validate_expectation_suite(suite).results}
-    places = [(check, (check.expectation.meta or {})[_PLACE]) for check in checks]
+    places = [(check, (check.expectation.meta or {})[PLACE]) for check in checks]
     return [_Judged(check, results[place]) for check, place in places if place in results]
 
 
@@ -223,10 +174,10 @@ def _quiet_errors() -> Iterator[None]:
 
 
 def _place(result: ExpectationValidationResult) -> Any:  # noqa: ANN401 - meta is free-form
-    return (result.expectation_config.meta or {})[_PLACE] if result.expectation_config else None
+    return (result.expectation_config.meta or {})[PLACE] if result.expectation_config else None
 
 
-def _without_values(check: _Check, result: ExpectationValidationResult) -> ExpectationValidationResult:
+def _without_values(check: SuiteCheck, result: ExpectationValidationResult) -> ExpectationValidationResult:
     """Return a result without anything that may be a value of a row."""
     raised = _raised(result)
     return ExpectationValidationResult(
@@ -250,7 +201,7 @@ def _exceptions(result: ExpectationValidationResult) -> list[Mapping[str, Any]]:
     return [info] if "raised_exception" in info else list(info.values())  # one error, or one a metric
 
 
-def _error(check: _Check, result: ExpectationValidationResult) -> str:
+def _error(check: SuiteCheck, result: ExpectationValidationResult) -> str:
     text = next((str(info["exception_message"]) for info in _exceptions(result) if info["raised_exception"]), "")
     return disclosure.error_line(text, check.columns)
 
@@ -279,13 +230,3 @@ def _observed(result: ExpectationValidationResult) -> str:
     if "unexpected_count" in result.result:
         return f"{result.result['unexpected_count']} of {result.result['element_count']} unexpected"
     return "not shown, may be the value of one row"
-
-
-def _bad_argument(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"argument '{'.'.join(str(part) for part in first['loc'])}': {first['msg']}"
-
-
-def _listed(value: object) -> list[str]:
-    values = value if isinstance(value, list | tuple) else [value]
-    return [str(part) for part in values if part is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping
-from datetime import datetime
+from datetime import date
 from typing import Any, Final
 
 from pydantic_core import InitErrorDetails
@@ -31,6 +31,9 @@ _COUNTS: Final = (
     "expect_table_row_count_to_be_between",
 )
 """Expectations whose bounds are whole numbers."""
+
+_READS_FRACTIONS: Final = "expect_table_column_count_to_be_between"
+"""The one of them in which Great Expectations takes a text such as ``9.0`` for a number."""
 
 _FIGURES: Final = (
     "expect_column_proportion_of_non_null_values_to_be_between",
@@ -60,6 +63,8 @@ def wrong_arguments(given: Mapping[Any, Any], *, own: Container[object]) -> Iter
     if kind in BOUNDED and all(arguments.get(name) is None for name in _BOUNDS):
         text = f"missing: {kind} needs min_value, max_value or both. Without them nothing could fail."
         yield error_at((_BOUNDS[0],), text, "missing_key")
+    elif kind in BOUNDED and kind not in _COUNTS:
+        yield from _endless(arguments)
     for name, value in arguments.items():
         if value is not None and name in allowed and (problem := _problem(kind, name, value)):
             yield error_at((name,), problem)
@@ -89,11 +94,20 @@ def _no_list(kind: str, name: str, value: object) -> str | None:
     return None
 
 
+def _endless(arguments: Mapping[Any, Any]) -> Iterator[InitErrorDetails]:
+    """Yield the infinite bounds of a check that has no other bound."""
+    given = {name: arguments[name] for name in _BOUNDS if arguments.get(name) is not None}
+    endless = [name for name, value in given.items() if (number := _number(value)) is not None and math.isinf(number)]
+    if len(endless) == len(given):
+        for name in endless:
+            yield error_at((name,), f"'{given[name]}' is no bound by itself: give another one that values lie beyond.")
+
+
 def _no_bound(kind: str, value: object) -> str | None:
     """Return why something is no bound of what an expectation judges; None if it is one."""
     number = _number(value)
     if kind in _COUNTS:
-        is_whole = number is not None and number.is_integer()
+        is_whole = number is not None and number.is_integer() and (kind == _READS_FRACTIONS or _is_plain(value))
         return None if is_whole else f"'{value}' is no whole number, and a count is judged."
     if number is not None or (kind not in _FIGURES and _is_time(value)):
         return None
@@ -101,22 +115,37 @@ def _no_bound(kind: str, value: object) -> str | None:
 
 
 def _number(value: object) -> float | None:
-    """Return a number, also if it is written in quotes; None if it is none, or none that values lie beyond."""
+    """Return a number, also if it is written in quotes; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    return None if math.isnan(number) else number
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a whole number, if it is a text, has neither a fraction nor an exponent."""
+    try:
+        return not isinstance(value, str) or isinstance(int(value), int)
+    except ValueError:
+        return False
 
 
 def _is_time(value: object) -> bool:
-    try:
-        datetime.fromisoformat(str(value))
-    except ValueError:
-        return False
-    return True
+    """Return whether Great Expectations reads a value as a date or a time, by the functions that it does so with."""
+    if not isinstance(value, str):
+        return isinstance(value, date)
+    from pydantic.v1.datetime_parse import parse_date, parse_datetime  # noqa: PLC0415  few source files pay for it
+
+    for parse in (parse_date, parse_datetime):
+        try:
+            parse(value)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        return True
+    return False
 
 
 def _no_condition(text: str) -> str | None:

@@ -40,10 +40,14 @@ _CONNECTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 _KEYS_OF_STORE = re.compile(
-    r"s3://[^/]*@|[a-z][a-z0-9+.-]*://[^/@]*:[^/]*@|[a-z][a-z0-9+.-]*://.*[?&](?:client_secret|sig)=", re.IGNORECASE
+    r"s3://[^/]*@|[a-z][a-z0-9+.-]*://[^/@]*:[^/]*@|(?:abfss?|az)://.*[?&](?:client_secret|sig)="
+    r"|(?!file:)[a-z][a-z0-9+.-]*://.*[?&][a-z_-]*(?:secret|token|(?:access|account)_?key)[a-z_-]*=",
+    re.IGNORECASE,
 )
-"""Begins an address with a key or a password in it, as PyArrow takes it. A name alone is none: ``abfs://container@...``,
-``hdfs://user@...``."""
+"""Begins an address with a key or a password in it. A name alone is none: ``abfs://container@...``, ``hdfs://user@...``.
+
+Elsewhere than in Azure's addresses ``sig`` is a part of a name, behind a wildcard: ``s3://dumps/a?sig=1``.
+"""
 
 _TARGET_TEXT = re.compile(r"[A-Za-z0-9_.]*")
 

@@ -21,6 +21,9 @@ SCHEDULES: Mapping[str, str] = {
 }
 """Word -> its cron fields, as Airflow has them. croniter knows most of these words and not ``@quarterly``."""
 
+_BEYOND = (CroniterBadDateError, OverflowError, ValueError)
+"""What croniter raises where a schedule has no moment before the end of the calendar."""
+
 
 def schedule(text: str) -> str:
     """Return a schedule, which must be five cron fields or one of ``SCHEDULES``, and must come again and again."""
@@ -37,17 +40,21 @@ def schedule(text: str) -> str:
 
 
 def times(text: str, after: datetime) -> Iterator[datetime]:
-    """Yield the times of a schedule after ``after``, without end; both as the clock of its zone shows them."""
+    """Yield the times of a schedule after ``after`` to the end of the calendar, as the clock of its zone shows both."""
     cron = _cron(text, after)
     while True:
-        yield cron.get_next(datetime)
+        try:
+            found: datetime = cron.get_next(datetime)
+        except _BEYOND:
+            return
+        yield found
 
 
 def comes_after(text: str, after: datetime, zone: tzinfo = UTC) -> bool:
     """Return whether a schedule has an interval after a moment: in the calendar, and before its end in year 9999."""
     try:
         width(text, after, zone)
-    except (CroniterBadDateError, OverflowError, ValueError):
+    except _BEYOND:
         return False
     return True
 

@@ -65,7 +65,7 @@ def run(source: Source) -> StageReport:
     """Judge the candidates of the newest cut; does nothing when the newest cut is published.
 
     Raises:
-        ConfigurationError: a declared check cannot be built.
+        ConfigurationError: a declared check has an unknown expectation, argument or severity.
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)

@@ -37,7 +37,8 @@ def run(source: Source, cut: int | None = None) -> StageReport:
         warn. Problems are the blocking checks that failed, remarks the others.
 
     Raises:
-        ConfigurationError: the cut is not published or no longer kept, or a declared check cannot be built.
+        ConfigurationError: the cut is not published or no longer kept, or a declared check has an unknown expectation,
+            argument or severity.
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
