@@ -478,6 +478,11 @@ READ: list[tuple[str, str, list[Change]]] = [
         [Unparsed(T, "a clause that begins with 'DISCARD'")],
     ),
     ("mysql", "ALTER TABLE t REBUILD PARTITION p0, p1", []),
+    (
+        "mysql",
+        "DROP TABLE t; RENAME TABLE u TO t; RENAME TABLE v TO u",
+        [DropTable(T), RenameTable(Name(("u",)), T), RenameTable(Name(("v",)), Name(("u",)))],
+    ),
     ("mysql", "ALTER TABLE t ORDER BY a, b DESC, c", []),
     ("mysql", "ALTER TABLE t ORDER BY a, b, DROP COLUMN c", [DropColumn(T, "c")]),
     ("postgres", "TRUNCATE t CASCADE", [Truncate(T), EMPTIED_ALONG]),
