@@ -129,6 +129,14 @@ def test_a_statement_that_comes_again_counts_once(lake: Lake) -> None:
     assert _placed(ledger, copy, back, first) == [first.position, back.position]
 
 
+def test_a_drop_of_a_table_without_events_has_a_place(lake: Lake) -> None:
+    """A rename may have given it the name, and then the name is free again."""
+    ledger = _ledger(lake, _batch(1, ["erp/0"]))
+    drop = _stated(*OFFSET, text="DROP TABLE IF EXISTS a_old", name="a_old")
+    assert _placed(ledger, drop) == [drop.position]
+    assert _placed(_ledger(lake, _batch(1, ["erp/0", "erp/1"])), drop) == []
+
+
 def test_tables_that_were_loaded_anew_apart_have_positions_of_their_own(lake: Lake) -> None:
     """A load of one of them before the statement raised its positions, and not the other's."""
     ledger = _ledger(lake, _batch(1, ["erp/0"]))

@@ -10,14 +10,15 @@ import pytest
 
 from tidemark.ddl.lineages import Segment, lineages
 from tidemark.events import TableId
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow
 
 OBJECTS = {f"shop.{name}": TableId("shop", None, name) for name in ("a", "b")}
 
 
 def _stated(position: str, statement: str, *, batch: int = 1, **fields: Any) -> StatementRow:
-    named = {"database": "shop", "schema": None, "name": None} | fields
-    return StatementRow(batch=batch, position=position, dialect="mysql", statement=statement, **named)
+    named = {"database": "shop", "schema": None, "name": None, "dialect": "mysql"} | fields
+    return StatementRow(batch=batch, position=position, statement=statement, **named)
 
 
 def _in_parts(position: str, *pairs: str) -> list[StatementRow]:
@@ -118,6 +119,131 @@ def test_a_name_that_a_table_has_goes_to_no_other() -> None:
         between = _stated("2", text)
         assert ("3", again.statement) in lineages([first, between, again], OBJECTS).followed
         assert _found(first, between, again)[B] == [(A, "1", "3"), (B, "3", None)]
+
+
+def _followed(*rows: StatementRow, spans: tuple[SpanRow, ...] = ()) -> list[str]:
+    return sorted(position for position, _ in lineages(rows, OBJECTS, spans=spans).followed)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [],  # the capture tool leaves it out, or its place is not certain
+        ["DROP TABLE c"],
+        ["DROP TABLE IF EXISTS C"],
+        ["DROP DATABASE shop"],
+        ["RENAME TABLE c TO d, x TO y"],  # not followed: no event of x is known
+    ],
+)
+@pytest.mark.parametrize("way", ["RENAME TABLE a TO c, b TO a", "RENAME TABLE a TO c"])
+def test_a_name_without_events_is_given_again(way: str, between: list[str]) -> None:
+    """As in a nightly rotation: the rename proves that the name was free, so the table that had it was dropped."""
+    texts = [way, *between, way]
+    rows = [_stated(str(place), text) for place, text in enumerate(texts, start=1)]
+    last = str(len(texts))
+    assert _followed(*rows) == ["1", last]
+    found = _found(*rows)
+    assert (
+        found[C] == [(A, "1", last), (C, last, None)]
+        if way.endswith("c")
+        else [
+            (B, "", "1"),
+            (A, "1", last),
+            (C, last, None),
+        ]
+    )
+    assert found[A] == ([(B, "1", last), (A, last, None)] if way.endswith("a") else [(A, last, None)])
+
+
+def test_a_chain_and_a_recycle_bin_are_rotations_too() -> None:
+    """Each name goes to the next generation, although no event of either name is known."""
+    monthly = [
+        ("1", "RENAME TABLE a TO c"),
+        ("2", "DROP TABLE IF EXISTS d"),
+        ("3", "RENAME TABLE c TO d, a TO c"),
+        ("4", "DROP TABLE IF EXISTS d"),
+        ("5", "RENAME TABLE c TO d, a TO c"),
+    ]
+    found = _found(*(_stated(*each) for each in monthly))
+    assert found["shop.d"] == [(A, "1", "3"), (C, "3", "5"), ("shop.d", "5", None)]
+    assert found[C] == [(A, "3", "5"), (C, "5", None)]
+    binned = [
+        ("1", 'ALTER TABLE "a" RENAME TO "c"'),
+        ("2", 'ALTER TABLE "c" RENAME TO "BIN$x"'),
+        ("3", 'drop table "c" AS "BIN$x"'),
+        ("4", 'ALTER TABLE "a" RENAME TO "c"'),
+    ]
+    assert _found(*(_stated(*each, dialect="oracle") for each in binned))[C] == [(A, "1", "4"), (C, "4", None)]
+
+
+def test_statements_of_one_text_come_one_after_another() -> None:
+    """A DROP behind a rename is one of the new name; one in front of it frees the name for another table."""
+    text = "RENAME TABLE IF EXISTS a TO c; DROP TABLE c"
+    assert _found(_stated("1", text), _stated("2", text))[C] == [(A, "1", "2"), (C, "2", None)]
+    text = "DROP TABLE IF EXISTS c; ALTER TABLE IF EXISTS a RENAME TO c"
+    assert _found(_stated("1", text), _stated("2", text))[C] == [(A, "1", "2"), (C, "2", None)]
+
+
+def test_a_drop_of_a_name_that_a_rename_gave_counts_with_if_exists_too() -> None:
+    """Then the name was free again. Without one, the table was gone from its earlier name, and nothing happened."""
+    text = "RENAME TABLE IF EXISTS a TO c"
+    once, again = _stated("1", text), _stated("3", text)
+    assert _found(once, _stated("2", "DROP TABLE c"), again)[C] == [(A, "1", "3"), (C, "3", None)]
+    assert _found(once, again) == _found(once)
+    assert _followed(once, again) == ["1", "3"]
+
+
+def _span(name: str, oldest: str, newest: str) -> SpanRow:
+    return SpanRow(batch=1, object=name, oldest=oldest, newest=newest)
+
+
+@pytest.mark.parametrize(
+    ("spans", "followed"),
+    [
+        ([_span(B, "00", "05")], True),  # all of a table that had the name before
+        ([_span(B, "31", "32")], True),  # all of the one that has it since
+        ([_span(B, "15", "16")], False),
+        ([_span(B, "00", "05"), _span(B, "31", "32")], False),
+        ([_span(A, "00", "99")], False),  # where those of the name lie is not known
+    ],
+)
+def test_events_under_a_name_say_that_its_table_was_there(spans: list[SpanRow], followed: bool) -> None:  # noqa: FBT001
+    """Those that came since it took the name: a DROP of such a table would have come too, so the place is in doubt."""
+    rows = [_stated(position, "RENAME TABLE a TO b") for position in ("10", "30")]
+    assert _followed(*rows, spans=(*spans,)) == (["10", "30"] if followed else ["10"])
+
+
+def test_a_rename_with_if_exists_of_a_table_that_was_made_again_is_not_followed() -> None:
+    """Events under its name since it had another one say so: whether there was a table to rename is not certain."""
+    rows = [_stated(position, "RENAME TABLE IF EXISTS a TO c") for position in ("10", "30")]
+    assert _followed(*rows, spans=(_span(A, "00", "09"),)) == ["10", "30"]
+    assert _followed(*rows, spans=(_span(A, "00", "20"),)) == ["10"]
+
+
+@pytest.mark.parametrize(
+    "swap",
+    [
+        [_stated("1", "RENAME TABLE a TO _a_old, _a_new TO a")],
+        [_stated("0", "ALTER TABLE a RENAME _a_old"), _stated("1", "ALTER TABLE _a_new RENAME a")],
+        _in_parts("1", "a>_a_old", "_a_new>a"),
+    ],
+    ids=["whole", "in_two_steps", "in_parts"],
+)
+def test_a_copy_brings_no_rows_of_an_earlier_copy(swap: list[StatementRow]) -> None:
+    """What came under its name before a swap went to the table with that swap, where its later changes are."""
+    copy = "shop._a_new"
+    objects = {name: TableId("shop", None, name.removeprefix("shop.")) for name in (A, copy)}
+    dropped, renamed = _stated("5", "DROP TABLE IF EXISTS a"), _stated("6", "RENAME TABLE _a_new TO a")
+    assert lineages(swap, objects).tables == {}
+    assert lineages([*swap, dropped, renamed], objects).tables[A].segments == ((copy, "1", "6"), (A, "6", None))
+
+
+def test_a_table_that_a_tool_put_aside_is_not_followed() -> None:
+    """Its rows came under the name that the copy has now, whatever came under its own name earlier."""
+    objects = {name: TableId("shop", None, name.removeprefix("shop.")) for name in (A, OLD)}
+    swap, kept = _stated("1", "RENAME TABLE a TO _a_old, _a_new TO a"), _stated("4", "RENAME TABLE _a_old TO c")
+    assert not lineages([swap, kept], objects).followed
+    assert lineages([swap, _stated("3", "DROP TABLE _a_old"), kept], objects).followed
 
 
 def test_a_rename_of_a_table_that_may_be_gone_is_not_followed() -> None:

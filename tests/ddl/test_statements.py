@@ -466,7 +466,23 @@ READ: list[tuple[str, str, list[Change]]] = [
         "ALTER TABLE t REORGANIZE PARTITION p0, p1 INTO (PARTITION p VALUES IN (5), PARTITION q VALUES IN (6))",
         [],
     ),
+    ("oracle", 'ALTER TABLE "t" MERGE PARTITIONS a, b INTO PARTITION c', []),
+    (
+        "oracle",
+        'ALTER TABLE "t" DROP PARTITIONS a, b',
+        [Unparsed(T, "rows of a partition went, and no event tells of them")],
+    ),
+    (
+        "mysql",
+        "ALTER TABLE t DISCARD PARTITION p0, p1 TABLESPACE",
+        [Unparsed(T, "a clause that begins with 'DISCARD'")],
+    ),
     ("mysql", "ALTER TABLE t REBUILD PARTITION p0, p1", []),
+    (
+        "mysql",
+        "DROP TABLE t; RENAME TABLE u TO t; RENAME TABLE v TO u",
+        [DropTable(T), RenameTable(Name(("u",)), T), RenameTable(Name(("v",)), Name(("u",)))],
+    ),
     ("mysql", "ALTER TABLE t ORDER BY a, b DESC, c", []),
     ("mysql", "ALTER TABLE t ORDER BY a, b, DROP COLUMN c", [DropColumn(T, "c")]),
     ("postgres", "TRUNCATE t CASCADE", [Truncate(T), EMPTIED_ALONG]),

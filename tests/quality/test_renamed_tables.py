@@ -21,7 +21,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.rows import CutRow, StatementRow, TableRow
+from tidemark.ledger.rows import ContentRow, CutRow, StatementRow, TableRow
 from tidemark.pipeline import run_stage
 from tidemark.positions import encode_position
 from tidemark.quality.doubt import Doubt
@@ -80,6 +80,7 @@ def _doubts(
     followed: Sequence[StatementRow] = (),
     before: Sequence[StatementRow] = (),
     spans: Sequence[SpanRow] = (),
+    contents: Sequence[ContentRow] = (),
 ) -> dict[str, list[Doubt]]:
     """The doubts in a cut that moves a and b to batch 3.
 
@@ -94,6 +95,8 @@ def _doubts(
     rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3) for name in ("shop.a", "shop.b")]
     if spans:
         ledger.replace(SpanRow, list(spans))
+    if contents:
+        ledger.replace(ContentRow, list(contents))
     known = Followed(*({(row.position, row.statement) for row in each} for each in (followed, before)))
     return doubts_about_renames(ledger, rows, batch=3, folded={}, followed=known)
 
@@ -144,10 +147,37 @@ def test_a_swap_with_a_copy_that_never_had_a_row_is_doubted(lake: Lake) -> None:
         for at in (9, 11)
     )
     [doubt] = _doubts(lake, swap, spans=[before])["shop.a"]
-    assert (doubt.invariant, "No event of shop._a_new ever came" in doubt.reason) == (RENAMED, True)
+    assert (doubt.invariant, "No event of shop._a_new came for it" in doubt.reason) == (RENAMED, True)
     assert _doubted(lake, swap, spans=[behind]) == set()
     assert _doubted(lake, swap, spans=[before], published={"shop.a": 2}) == set()
     assert _doubted(lake, swap, _stated("TRUNCATE TABLE a", 12), spans=[before]) == set()
+
+
+def test_rows_of_an_earlier_copy_say_nothing_of_the_next_one(lake: Lake) -> None:
+    """Each swap is asked for events of its own copy: a tool filled the first one, and a person may have made this."""
+    first, second = (_stated("RENAME TABLE a TO _a_old, _a_new TO a", at) for at in (10, 20))
+    events = {"shop.a": (1, 19), "shop._a_new": (8, 9)}
+    before, of_first = (
+        SpanRow(batch=1, object=name, oldest=encode_position((1, oldest)), newest=encode_position((1, newest)))
+        for name, (oldest, newest) in events.items()
+    )
+    of_second = msgspec.structs.replace(
+        of_first, batch=2, oldest=encode_position((1, 18)), newest=encode_position((1, 19))
+    )
+    content = ContentRow(
+        batch=1, object="shop._a_new", database="shop", schema=None, name="_a_new", operation="INSERT", shape="s",
+        partial=False, key=None, half=False, events=2,
+    )  # fmt: skip
+
+    def doubted(*statements: StatementRow, spans: Sequence[SpanRow]) -> list[int]:
+        found = _doubts(lake, *statements, spans=spans, contents=[content])
+        return [doubt.value for doubt in found.get("shop.a", ())]
+
+    assert doubted(first, spans=[before, of_first]) == []
+    assert doubted(first, second, spans=[before, of_first]) == [1]
+    assert doubted(first, second, spans=[before, of_first, of_second]) == []
+    dropped = _stated("DROP TABLE IF EXISTS _a_new", 12)
+    assert doubted(dropped, second, spans=[before, of_first]) == [1]
 
 
 @pytest.mark.spark

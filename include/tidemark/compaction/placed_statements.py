@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from tidemark import formats
-from tidemark.ddl.lineages import named_in
+from tidemark.ddl.rename_statements import drops_any, named_in
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.events import TableId
 from tidemark.formats import Placing
@@ -40,7 +40,8 @@ def placed(
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         placing = formats.placing_of(module, row.position)
         names = named_in(row, objects, known)
-        if placing is None or not (names or row.together) or not rank_alike(source, row, names):
+        # A name that a rename gave has no events of its own, mostly: its DROP shows that the name is free again.
+        if placing is None or not (names or row.together or drops_any(row)) or not rank_alike(source, row, names):
             continue
         if placing is Placing.DUMP:
             dumped = dumped or Dump(ledger, batch)

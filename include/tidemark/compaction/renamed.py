@@ -12,11 +12,12 @@ from tidemark.compaction.decisions import BuildAnew, Stopped
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.placed_statements import placed
 from tidemark.compaction.run import Run, Standing
-from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages, may_rename, may_rename_or_drop
+from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages
+from tidemark.ddl.rename_statements import may_rename, may_rename_or_drop
 from tidemark.events import Operation
 from tidemark.lake import names
 from tidemark.lake.branches import lower_bound
-from tidemark.lake.filters import above, equals
+from tidemark.lake.filters import above, at_most, equals
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow
 from tidemark.ledger.tally import LOAD
@@ -41,7 +42,8 @@ def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
         return NONE
     rows = [row for row in rows if may_rename_or_drop(row.statement)]
     objects = {row.object: row.table for row in ledger.contents() if row.batch <= batch}
-    return lineages(placed(ledger, source, rows, objects, batch), objects, rows)
+    certain = placed(ledger, source, rows, objects, batch)
+    return lineages(certain, objects, rows, ledger.spans(at_most("batch", batch)))
 
 
 def outdated(run: Run, now: Lineages) -> list[BuildAnew]:

@@ -170,7 +170,11 @@ class Clause(Words):
 
     def _drop_column(self) -> Iterator[Change]:
         word, following = self._next_two()
-        if word in {"PARTITION", "SUBPARTITION"} and following not in {"", "CASCADE", "RESTRICT"}:
+        if word in {"PARTITION", "PARTITIONS", "SUBPARTITION", "SUBPARTITIONS"} and following not in {
+            "",
+            "CASCADE",
+            "RESTRICT",
+        }:
             raise UnreadableError("rows of a partition went, and no event tells of them")
         is_unused = (word, following) == ("UNUSED", "COLUMNS")  # which an earlier SET UNUSED dropped already
         if self._is_no_column() or (is_unused and self.dialect == "oracle"):

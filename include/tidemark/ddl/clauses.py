@@ -25,9 +25,9 @@ def _with_lists(clauses: Iterator[Sequence[Token]]) -> Iterator[Sequence[Token]]
     in_list = False
     for tokens in clauses:
         words = [capitals(token) for token in tokens[:2]]
-        if in_list and (len(tokens) == 1 or words[1] in {"ASC", "DESC", "INTO"}):
+        if in_list and (len(tokens) == 1 or words[1] in {"ASC", "DESC", "INTO", "TABLESPACE"}):
             continue
-        in_list = words[1:] == ["PARTITION"] or words == ["ORDER", "BY"] or words[:1] == ["ORDER BY"]
+        in_list = words[1:] in (["PARTITION"], ["PARTITIONS"]) or words == ["ORDER", "BY"] or words[:1] == ["ORDER BY"]
         yield tokens
 
 

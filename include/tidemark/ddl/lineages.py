@@ -7,19 +7,17 @@ a delivery nor on its split into runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import NamedTuple
 
-import msgspec
-
-from tidemark.ddl.changes import Change, DropTable, RenameTable
+from tidemark.ddl.extents import Extents
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
-from tidemark.ddl.split_renames import Pair, Part, in_order, is_part
-from tidemark.ddl.stated_tables import KnownTables, meant
+from tidemark.ddl.rename_statements import Statement, statements
+from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow
 
 
@@ -63,50 +61,47 @@ class _Open:
     table: TableId
     closed: list[Segment] = field(default_factory=list)
     begins: str = ""
-    there: bool | None = None
-    """Whether it is certain that the source has, or has not, such a table: no statement says that it was created."""
+    since: str = ""
+    """Where a tool's swap took what came under the name before: those are no rows of the table that has it now."""
+
+    put_aside: bool = False
+    """Whether a tool's swap put a table there: its rows came under another name, and go on there."""
 
     def renamed(self, table: TableId, position: str) -> None:
-        self.closed.append(Segment(str(self.table), self.begins, position))
-        self.table, self.begins, self.there = table, position, True
+        closed = [] if self.since else self.closed
+        self.closed = [*closed, Segment(str(self.table), max(self.begins, self.since), position)]
+        self.table, self.begins, self.since, self.put_aside = table, position, "", False
 
 
 def lineages(
-    rows: Sequence[StatementRow], objects: Mapping[str, TableId], every: Sequence[StatementRow] = ()
+    rows: Sequence[StatementRow],
+    objects: Mapping[str, TableId],
+    every: Sequence[StatementRow] = (),
+    spans: Iterable[SpanRow] = (),
 ) -> Lineages:
     """Return the tables that renames made of the names of a source; none by tools that change a schema.
 
-    Four kinds of statements are not followed, with none of their renames. One renames a table without known events:
-    its rows are not known. One came in parts, and a part has not landed (``split_renames``). One has a name that is the
-    name of two tables, but for the case: all renames are read without it. One gives a table the name that another one
-    has, which no database does: what happened between is not known.
+    Four kinds of statements are not followed, with none of their renames. One renames a table without known events,
+    or one that a tool put aside: its rows are not known. One came in parts, and a part has not landed
+    (``split_renames``). One has a name that is the name of two tables, but for the case: all renames are read without
+    it. One gives a table the name that another one has and had events under: no database does that, so what happened
+    between is not known.
 
     Args:
         rows: statements of the source.
         objects: the tables that have events, by their names in source files.
         every: the same, with those whose place is not certain: they too show what is a tool's swap (``swaps``).
+        spans: between which positions the events of these tables lie.
     """
     known = KnownTables(objects)
-    held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
+    tables = _Tables(objects, Extents(objects, spans))
     followed: set[tuple[str, str]] = set()
     swaps = Swaps(every or rows, known)
-    for statement_rows, pairs, dropped in _statements(rows, known, objects, swaps):
-        for name in dropped & held.keys():
-            held[name].there = False
-        after = _moved(held, pairs)
-        if after is None or any(len(known.alike(name)) > 1 for pair in pairs for name in (pair.old, pair.new)):
-            continue
-        followed |= {(row.position, row.statement) for row in statement_rows}
-        position = statement_rows[0].position
-        vacated = {
-            name: _Open(table=held[name].table, begins=position, there=False) for name in held.keys() - after.keys()
-        }
-        for name, opened in after.items():
-            if held.get(name) is not opened:
-                new = next(pair.table for pair in reversed(pairs) if pair.new == name)
-                opened.renamed(new, position)
-        held = after | vacated
-    found = {str(each.table): each for each in held.values() if each.closed or each.begins}
+    for statement in statements(rows, known, objects, swaps):
+        unsure = any(len(known.alike(name)) > 1 for pair in statement.pairs for name in (pair.old, pair.new))
+        if tables.follow(statement, unsure=unsure):
+            followed |= {(row.position, row.statement) for row in statement.rows}
+    found = {str(each.table): each for each in tables.held.values() if each.closed or each.begins}
     return Lineages(
         tables={
             name: Lineage(each.table, (*each.closed, Segment(name, each.begins, None))) for name, each in found.items()
@@ -128,125 +123,70 @@ def history_of(known: Mapping[str, SchemaHistory], segments: Sequence[Segment]) 
     )
 
 
-def named_in(row: StatementRow, objects: Mapping[str, TableId], known: KnownTables) -> set[str]:
-    """Return the tables with events that a statement drops, or gives another name, or whose names it gives to others.
+class _Tables:
+    """The tables that have names, while statements are read."""
 
-    Args:
-        row: the statement.
-        objects: the tables that have events, by their names in source files.
-        known: the same tables.
-    """
-    pairs = _pairs(row, _renames(row), known, objects)
-    names = {name for pair in pairs for name in (pair.old, pair.new)} | _dropped(row, known)
-    return {table for name in names for table in known.alike(name)}
+    def __init__(self, objects: Mapping[str, TableId], extents: Extents) -> None:
+        self.held = {name.casefold(): _Open(table=table) for name, table in objects.items()}
+        self._extents = extents
+        self._there: dict[str, bool] = {}
+        """Where it is certain that the source has, or has not, a table of a name; no statement says it of a CREATE."""
 
+    def follow(self, statement: Statement, *, unsure: bool) -> bool:
+        """Read a statement; return whether its renames were followed, and not left out."""
+        position = statement.rows[0].position
+        self._swap(statement, position)
+        moved = None
+        if statement.pairs and not unsure:
+            moved = _moved(self.held, self._there, statement, self._extents)
+        if moved is None:
+            self._there |= {step: False for step in statement.steps if isinstance(step, str)}
+            return False
+        after, self._there = moved
+        vacated = {name: _Open(table=self.held[name].table, begins=position) for name in self.held.keys() - after}
+        for name, opened in after.items():
+            if self.held.get(name) is not opened:
+                opened.renamed(next(pair.table for pair in reversed(statement.pairs) if pair.new == name), position)
+        self.held = after | vacated
+        return True
 
-def may_rename(statement: str) -> bool:
-    """Return whether a statement may rename a table: most do not, and need not be read for it."""
-    words = statement.casefold()
-    return "rename" in words or "schema" in words
-
-
-def may_rename_or_drop(statement: str) -> bool:
-    """Return whether a statement may rename a table, or drop one."""
-    words = statement.casefold()
-    return may_rename(statement) or "drop" in words or "replace" in words
-
-
-class _Statement(NamedTuple):
-    """A statement that renames or drops tables."""
-
-    rows: list[StatementRow]
-    pairs: Sequence[Pair] = ()
-    dropped: frozenset[str] = frozenset()
-    """Names in small letters."""
-
-
-def _statements(
-    rows: Iterable[StatementRow], known: KnownTables, objects: Mapping[str, TableId], swaps: Swaps
-) -> Iterator[_Statement]:
-    """Yield each statement once, with its renames in order; of one in parts, only if all are there."""
-    candidates: dict[tuple[str, str], StatementRow] = {}
-    for row in sorted(rows, key=lambda row: (row.position, not row.together, row.batch)):
-        if may_rename_or_drop(row.statement):
-            candidates.setdefault((row.position, row.statement), row)
-    for _, at_place in groupby(candidates.values(), lambda row: row.position):
-        parts: list[Part] = []
-        for row in at_place:
-            renames = [change for change in _renames(row) if not swaps.has(row, change)]
-            pairs, dropped = list(_pairs(row, renames, known, objects)), _dropped(row, known)
-            if is_part(row, pairs):
-                parts += (Part(row, pair) for pair in pairs)
-            elif pairs or dropped:
-                yield _Statement([row], pairs, dropped)
-        for chain in in_order(parts):
-            yield _Statement([part.row for part in parts if part.pair in chain], chain)
+    def _swap(self, statement: Statement, position: str) -> None:
+        """Note what a tool's swap does to the names of its copy and of the table that it puts aside."""
+        for name in statement.copies & self.held.keys():
+            self.held[name].since = position
+        for name in statement.aside & self.held.keys():
+            self.held[name].put_aside = True
+        for name in statement.aside:
+            self._there.pop(name, None)
+        self._there |= dict.fromkeys(statement.copies, False)
 
 
-def _changes(row: StatementRow) -> Sequence[Change]:
-    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
-
-    return parse(row.statement, row.dialect)
-
-
-def _renames(row: StatementRow) -> list[RenameTable]:
-    return [change for change in _changes(row) if isinstance(change, RenameTable)]
-
-
-def _dropped(row: StatementRow, known: KnownTables) -> frozenset[str]:
-    """Return the names of the tables that a statement drops, in small letters."""
-    drops = [known.claimants(change.table, row) for change in _changes(row) if isinstance(change, DropTable)]
-    return frozenset(tables[0].casefold() for tables in drops if len(tables) == 1)
-
-
-def _pairs(
-    row: StatementRow, renames: Sequence[RenameTable], known: KnownTables, objects: Mapping[str, TableId]
-) -> Iterator[Pair]:
-    """Yield renames of a statement, in its order; none if a name in them may mean either of two tables."""
-    if row.database is None:
-        unsure = len({table.database for table in objects.values()}) > 1
-        if unsure and any(len(named.parts) == 1 for change in renames for named in (change.table, change.new)):
-            return
-        row = _with_database(row, renames, known, objects)
-    claims = [[known.claimants(named, row, renames=True) for named in (each.table, each.new)] for each in renames]
-    if any(len(tables) > 1 for pair in claims for tables in pair):
-        return
-    for change, (old, new) in zip(renames, claims, strict=True):
-        table = objects[new[0]] if new else meant(change.new, row)
-        before = old[0] if old else str(meant(change.table, row))
-        yield Pair(before.casefold(), str(table).casefold(), table, change.conditional)
-
-
-def _with_database(
-    row: StatementRow, renames: Iterable[RenameTable], known: KnownTables, objects: Mapping[str, TableId]
-) -> StatementRow:
-    """Return a statement whose message names no database, with the database of a table that it renames."""
-    for change in renames:
-        old = known.claimants(change.table, row, renames=True)
-        if len(old) == len(change.table.parts) == 1:
-            return msgspec.structs.replace(row, database=objects[old[0]].database, schema=objects[old[0]].schema)
-    return row
-
-
-def _moved(held: Mapping[str, _Open], pairs: Iterable[Pair]) -> dict[str, _Open] | None:
-    """Return which table has which name after renames, one after another; None if one of them is not certain.
+def _moved(
+    held: Mapping[str, _Open], there: Mapping[str, bool], statement: Statement, extents: Extents
+) -> tuple[dict[str, _Open], dict[str, bool]] | None:
+    """Return which table has which name behind a statement, and which are there; None if a rename is not certain.
 
     A name that a table has cannot be given to another. So a rename with IF EXISTS did nothing there, if its table had
-    been renamed before.
+    been renamed before. Without IF EXISTS, the rename proves that the name was free: the table that had it was dropped,
+    and nothing says so. Only events under the name contradict that, as a DROP of such a table comes with its events.
     """
-    after = dict(held)
-    for pair in pairs:
-        opened = after.pop(pair.old, None)
-        if opened is None:
+    position = statement.rows[0].position
+    after, exists = dict(held), dict(there)
+    for step in statement.steps:
+        if isinstance(step, str):
+            exists[step] = False
+            continue
+        opened, standing = after.pop(step.old, None), after.get(step.new)
+        if opened is None or (opened.put_aside and exists.get(step.old) is not False):
             return None
-        standing = after.get(pair.new)
-        taken = standing.there if standing else False
-        if pair.conditional and opened.there is False and taken is not False:
-            if taken is None:
-                return None
-            after[pair.old] = opened
-        elif taken:
+        taken = exists.get(step.new) if standing else False
+        if step.conditional and exists.get(step.old) is False and taken is not False:
+            if taken is None or extents.spans(step.old, opened.begins, position):
+                return None  # events may have come since: then the source had made a table of this name again
+            after[step.old] = opened
+        elif taken and standing and extents.may_have(step.new, standing.begins, position):
             return None
         else:
-            after[pair.new] = opened
-    return after
+            after[step.new] = opened
+            exists |= {step.old: False, step.new: True}
+    return after, exists

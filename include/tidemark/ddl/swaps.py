@@ -44,8 +44,8 @@ class Swaps:
         self._known = known
         self._found: set[_Step] = set()
         aside: dict[str, _Step] = {}
-        steps = sorted(step for row in rows for step in _steps(row, known))
-        for _, group in groupby(steps, lambda step: step.position):
+        self._steps = sorted(step for row in rows for step in _steps(row, known))
+        for _, group in groupby(self._steps, lambda step: step.position):
             self._read(list(group), aside)
 
     def has(self, row: StatementRow, change: RenameTable) -> bool:
@@ -55,6 +55,17 @@ class Swaps:
     def copies_of(self, row: StatementRow) -> list[tuple[str, str]]:
         """Return the copies that a statement puts in the place of tables, each with the table."""
         return [(step.old, step.new) for step in _steps(row, self._known) if step.takes and step in self._found]
+
+    def begin_of(self, name: str, position: str) -> str:
+        """Return from where on a name is that of the table that has it at a place: it was dropped or renamed there."""
+        ends = (step.position for step in self._steps if step.old == name and step.position < position)
+        return max(ends, default="")
+
+    def names_of(self, row: StatementRow) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the names that swaps of a statement take from copies, and those that they give to what goes aside."""
+        steps = [step for step in _steps(row, self._known) if step in self._found]
+        copies, aside = (step.old for step in steps if step.takes), (step.new for step in steps if step.leaves)
+        return frozenset(map(str.casefold, copies)), frozenset(map(str.casefold, aside))
 
     def _read(self, steps: list[_Step], aside: dict[str, _Step]) -> None:
         """Note the swaps at one place of the log.

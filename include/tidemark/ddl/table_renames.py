@@ -12,6 +12,7 @@ from tidemark.ddl.changes import RenameTable
 from tidemark.ddl.migrations import may_be_by_hand
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ddl.swaps import Swaps
+from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow
 
 
@@ -53,21 +54,29 @@ def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> di
     return dict(found)
 
 
-def unfilled_swaps(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
-    """Return by table the swaps with a copy that never had an event, where a person may have named it so, too.
+def unfilled_swaps(
+    rows: Sequence[StatementRow], objects: Iterable[str], spans: Iterable[SpanRow] = ()
+) -> dict[str, list[TableRename]]:
+    """Return by table the swaps with a copy that had no event, where a person may have named it so, too.
 
-    Such a copy may have been empty: ``CREATE TABLE _orders_new LIKE orders``, and a swap, empty a table at once.
+    Such a copy may have been empty: ``CREATE TABLE _orders_new LIKE orders``, and a swap, empty a table at once. The
+    events of an earlier copy, which a statement dropped or gave another name, say nothing of this one.
 
     Args:
         rows: statements of the source.
         objects: the tables that have events, as the source names them; other tables are left out.
+        spans: of their events; of a copy without any, nothing is excluded.
     """
-    known = KnownTables(objects)
+    known, newest = KnownTables(objects), dict[str, str]()
+    for span in spans:
+        newest[span.object] = max(span.newest, newest.get(span.object, ""))
     swaps = Swaps(rows, known)
     found: dict[str, list[TableRename]] = defaultdict(list)
     for row in rows:
         for copy, taken in swaps.copies_of(row):
-            if known.alike(copy) or not may_be_by_hand(copy.rpartition(".")[2]):
+            begins = swaps.begin_of(copy, row.position)
+            filled = any(newest.get(name, begins) >= begins for name in known.alike(copy))
+            if filled or not may_be_by_hand(copy.rpartition(".")[2]):
                 continue
             for name in known.alike(taken):
                 found[name].append(TableRename(row.position, row.batch, row.statement, row.at, copy=copy))

@@ -172,11 +172,16 @@ def closing(tokens: Sequence[Token]) -> int | None:
 
 def words_of(statement: str, dialect: str) -> list[Token]:
     """Return the words and signs of a text, without its comments."""
-    tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(statement)
-    # sqlglot takes RENAME for a command, and does not split the text behind it.
-    if len(tokens) > 1 and tokens[0].text.upper() == "RENAME" and tokens[1].token_type is TokenType.STRING:
-        return [tokens[0], *Dialect.get_or_raise(dialect).tokenize(tokens[1].text), *tokens[2:]]
-    return tokens
+    read = Dialect.get_or_raise(dialect)
+    found: list[Token] = []
+    for token in read.tokenize(statement):
+        # sqlglot takes RENAME for a command where a statement begins with it, and does not split the text behind it.
+        of_command = found and found[-1].text.upper() == "RENAME" and token.token_type is TokenType.STRING
+        if of_command and (len(found) == 1 or found[-2].token_type is TokenType.SEMICOLON):
+            found += read.tokenize(token.text)
+        else:
+            found.append(token)
+    return found
 
 
 def shown(token: Token) -> str:

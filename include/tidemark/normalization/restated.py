@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyiceberg.expressions import BooleanExpression
 
 from tidemark.ddl.history import SchemaHistory, histories_of
-from tidemark.ddl.lineages import may_rename, named_in
+from tidemark.ddl.rename_statements import may_rename, named_in
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow

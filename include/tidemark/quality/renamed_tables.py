@@ -82,7 +82,7 @@ def _renames(
     """
     objects = {*built, *with_events(ledger)}
     found = defaultdict(list, renames_by_table(statements, objects))
-    for name, swaps in unfilled_swaps(statements, objects).items():
+    for name, swaps in unfilled_swaps(statements, objects, ledger.spans(at_most("batch", batch))).items():
         spans = ledger.spans(equals("object", name), at_most("batch", batch))
         found[name] += [each for each in swaps if any(_begins_before(span, each.position) for span in spans)]
     return {name: sorted(of_table, key=lambda each: (each.position, each.batch)) for name, of_table in found.items()}
@@ -129,7 +129,7 @@ def _reason(name: str, rename: TableRename) -> str:
     if rename.copy:
         return (
             f"a copy took its name, as schema-change tools do it: {without_values(rename.statement)}. No event of "
-            f"{rename.copy} ever came, so the copy may have been empty, and {name} would hold rows that the source "
+            f"{rename.copy} came for it, so the copy may have been empty, and {name} would hold rows that the source "
             "does not have. If a tool filled the copy, approve the cut; else load the table anew. Capture the rows of "
             "such copies, too, so that no cut waits for it"
         )
