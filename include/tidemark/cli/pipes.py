@@ -11,10 +11,7 @@ import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from typing import Any, TextIO
 
 UNREAD = 141
 """Exit status of a program that a closed pipe ended, as shells tell it: 128 and the number of SIGPIPE."""
@@ -23,7 +20,7 @@ UNREAD = 141
 class _Patient(io.FileIO):
     """An open file that takes what nobody reads any more, and drops it."""
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:  # noqa: ANN401  whatever has a buffer
         try:
             return super().write(data)
         except BrokenPipeError:
