@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
+from pyiceberg.expressions import And, BooleanExpression, Or
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -9,7 +12,7 @@ from tidemark.compaction import misfit_details
 from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
 from tidemark.lake import log_tables, names
-from tidemark.lake.filters import above
+from tidemark.lake.filters import above, among, not_null
 from tidemark.lake.log_schemas import QUARANTINE
 from tidemark.lake.retention import gone_up_to
 from tidemark.tables import reasons
@@ -29,6 +32,29 @@ def set_aside(run: Run, plan: Plan, acted: DataFrame) -> dict[str, int]:
     if counts.keys() - {reasons.TRUNCATED}:
         put(run, plan, aside)
     return counts
+
+
+def leave_attempts(run: Run) -> None:
+    """Take out of the quarantine what compact put there for cuts that were never published.
+
+    Their events are judged anew, and may be taken in now, or be those of another name.
+    """
+    table = run.lake.find(names.quarantine(run.source.source))
+    if table is None:
+        return
+    tasks = table.scan(row_filter=And(not_null("object"), above("batch", run.standing.lowest))).plan_files()
+    fields = [field.name for field in table.spec().fields]
+    partitions = [task.file.partition for task in tasks]
+    places = {(each[fields.index("object")], each[fields.index("batch")]) for each in partitions}
+    by_standing: dict[int, set[str]] = {}
+    for name, batch in places:
+        if batch > (after := run.standing.batch_of(name)):
+            by_standing.setdefault(after, set()).add(name)
+    if by_standing:
+        aborted: list[BooleanExpression] = [
+            And(among("object", some), above("batch", after)) for after, some in by_standing.items()
+        ]
+        run.lake.append_files(table, [], {}, instead_of=reduce(Or, aborted))
 
 
 def put(run: Run, plan: Plan, aside: DataFrame) -> None:

@@ -19,6 +19,7 @@ from tidemark.compaction import (
     deciding,
     finding,
     pending,
+    quarantine,
     rebuild_requests,
     rebuilding,
     renamed,
@@ -95,6 +96,7 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
         requests=requests,
         given_up=pending.given_up(ledger, source, cut),
     )
+    quarantine.leave_attempts(this)
     lineages = renamed.known_to(ledger, source, newest)
     if outdated := renamed.outdated(this, lineages):
         return outdated
