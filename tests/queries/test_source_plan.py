@@ -161,10 +161,10 @@ def test_each_change_is_told_with_what_it_touches_and_needs(shop: Shop, spark: S
 
 
 def test_every_part_of_a_source_file_is_compared(tmp_path: Path) -> None:
-    """A changed landing path is reported without the path, which may hold a key; every part with a need exists."""
-    base = {"source": "erp", "format": "canal_json", "landing": "s3://bucket/a?access_key=secret1"}
+    """A changed landing path is reported without the path, which may hold a secret; every part with a need exists."""
+    base = {"source": "erp", "format": "canal_json", "landing": "s3://bucket/secret1/a"}
     before = declared_by(Source.model_validate(base))
-    now = Source.model_validate(base | {"landing": "s3://bucket/a?access_key=secret2"})
+    now = Source.model_validate(base | {"landing": "s3://bucket/secret2/a"})
     (change,) = since(before, now)
     assert (change.place, change.need) == ("landing", Need.NOTHING)
     assert "secret" not in json.dumps([before, declared_by(now), str(change)])
