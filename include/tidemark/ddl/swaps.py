@@ -75,12 +75,12 @@ class Swaps:
             aside: tables that went aside before it, and have had no other statement about their names since.
         """
         left = {step.old for step in steps if step.leaves} | {step.new for step in steps if _goes_aside(step)}
-        taken = {step.new for step in steps if step.takes}
+        taken, ended = {step.new for step in steps if step.takes}, {step.old for step in steps}
         self._found |= {step for step in steps if step.leaves and _is_taken(step, taken)}
         self._found |= {step for step in steps if step.takes and step.new in left}
         for step in steps:
             first = aside.get(step.new)
-            if first and step.takes and step.new not in {each.old for each in steps}:
+            if first and step.takes and step.new not in ended:
                 self._found |= {first, step}
         for name in {name for step in steps for name in (step.old, step.new)}:
             aside.pop(name, None)

@@ -42,6 +42,8 @@ _Listed = tuple[str, str, int, int]
 _NO_UTF_8 = re.compile("[\udc80-\udcff]")
 """How Python writes bytes of a local name that are no UTF-8."""
 
+_NOT_UTF_8 = "{}: its name, or that of a folder above it, is not UTF-8; rename it"
+
 _log = structlog.get_logger(__name__)
 
 
@@ -133,15 +135,9 @@ def find(
         if interval is None:
             untimed.append(_printable(path))
             continue
-        starts = moments(interval, zone) if interval else ()
-        file = DumpFile(
-            interval=interval,
-            path=_printable(path),
-            size=size,
-            modified=modified,
-            starts=starts,
-            problem=_problem(path),
-        )
+        starts, shown = moments(interval, zone) if interval else (), _printable(path)
+        problem = None if shown == path else _NOT_UTF_8.format(shown)
+        file = DumpFile(interval=interval, path=shown, size=size, modified=modified, starts=starts, problem=problem)
         if file.within(_micros(start), _micros(end, none=1 << 63)):
             files.append(file)
     order = FileOrder(width_at=widths(file.path for file in files))
@@ -158,14 +154,6 @@ def _printable(path: str) -> str:
     if not _NO_UTF_8.search(path):
         return path  # else, its own backslashes are doubled: it is the path of no other file
     return path.replace("\\", r"\\").encode(errors="surrogateescape").decode(errors="backslashreplace")
-
-
-def _problem(path: str) -> str | None:
-    """Return why a file cannot land because of its name, which comes from outside; None if it can."""
-    shown = _printable(path)
-    if shown == path:
-        return None
-    return f"{shown}: its name, or that of a folder above it, is not UTF-8; rename it"
 
 
 def parsed(pattern: str) -> Pattern:

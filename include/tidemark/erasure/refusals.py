@@ -14,7 +14,7 @@ from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure import matches as matching
 from tidemark.erasure.search import Places
 from tidemark.erasure.subject import ErasedRow
-from tidemark.erasure.targets import Targets, last_targets, targets_of
+from tidemark.erasure.targets import Targets, targets_of
 from tidemark.errors import ConfigurationError
 from tidemark.lake import file_edits, foreign, names
 from tidemark.lake.branches import marker
@@ -51,7 +51,7 @@ def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow
         )
     targets = targets_of(lake, ledger, subject)
     done = _nothing(begun=begun)
-    _require_written(lake, ledger, subject, targets, done)
+    _require_written(lake, subject, targets, done)
     _require_own_feeds(lake, targets, subject, known)
     _require_apart(lake, targets, subject, done)
 
@@ -61,13 +61,12 @@ def _nothing(*, begun: bool) -> str:
     return "" if begun else " Nothing was erased."
 
 
-def _require_written(lake: Lake, ledger: Ledger, subject: ErasedRow, targets: Targets, done: str) -> None:
+def _require_written(lake: Lake, subject: ErasedRow, targets: Targets, done: str) -> None:
     """Refuse tables that hold rows of the subject, and that no cut moves."""
-    newest = last_targets(ledger).get(subject.object, subject.target)
-    if newest != subject.target:
+    if targets.newest != subject.target:
         raise ConfigurationError(
-            f"{subject.object} is published as {newest} now, no more as {subject.target}.{done} Erase the row from "
-            f"{newest}"
+            f"{subject.object} is published as {targets.newest} now, no more as {subject.target}.{done} Erase the row "
+            f"from {targets.newest}"
         )
     if targets.left:
         raise ConfigurationError(
@@ -152,11 +151,13 @@ def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Pla
     """
     again = f"`tidemark rebuild {subject.source} {subject.object}`"
     done = _nothing(begun=begun)
-    _require_own_folders(lake, ledger, subject, done)
-    problems = [
-        text for _, table, _ in erasing_cut.tables_of(lake, ledger, subject) if (text := foreign.changes(table))
-    ]
-    if problems:
+    moved = [table for _, table, _ in erasing_cut.tables_of(lake, ledger, subject)]
+    if shared := sorted({".".join(table.name()) for table in moved} & sharing(folders(lake, ledger))):
+        raise ConfigurationError(
+            f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go.{done} "
+            "Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"
+        )
+    if problems := [text for table in moved if (text := foreign.changes(table))]:
         remedy = "Undo it, then give the same command again" if begun else f"Undo it, or {again}, then erase"
         raise ConfigurationError(f"{'. '.join(problems)}.{done} {remedy}")
     if gone := list(_gone(lake, ledger, subject)):
@@ -171,15 +172,6 @@ def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Pla
         raise ConfigurationError(
             f"{'. '.join(problems)}.{done} Rewrite the table's files as Parquet (`write.format.default`) with the "
             f"procedure `rewrite_data_files` of Iceberg, option `rewrite-all`, then erase.{layout}"
-        )
-
-
-def _require_own_folders(lake: Lake, ledger: Ledger, subject: ErasedRow, done: str) -> None:
-    own = {".".join(table.name()) for _, table, _ in erasing_cut.tables_of(lake, ledger, subject)}
-    if shared := sorted(own & sharing(folders(lake, ledger))):
-        raise ConfigurationError(
-            f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go.{done} "
-            "Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -14,6 +14,7 @@ from tidemark.lake.names import Identifier, beside, moved_together, whole_beside
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_OF_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import TableRow
 from tidemark.sources.routes import entry_of, is_folded
 from tidemark.tables.shard_rules import ever_folded, recorded
 from tidemark.values.declared_types import matched
@@ -28,13 +29,22 @@ class Targets:
     that the subject's table never had took the place of what it was folded into, and has its old snapshots."""
     left: Sequence[Identifier]
     """Those that no run writes any more, with what moved with them."""
+    newest: Identifier
+    """The table that the subject's own name was last published as."""
 
 
 def targets_of(lake: Lake, ledger: Ledger, subject: ErasedRow) -> Targets:
     """Return the tables that may hold rows of a subject, as far as they are there."""
-    newest, published, left = last_targets(ledger), dict[str, Identifier](), list[Identifier]()
-    for target in _ever(lake, ledger, subject):
-        table = lake.find(target)
+    rows = published_rows(ledger)
+    newest = last_targets(rows)
+    names: dict[Identifier, set[str]] = {}
+    for row in rows:
+        names.setdefault(row.identifier, set()).add(row.object)
+    published, left = dict[str, Identifier](), list[Identifier]()
+    for target, ever in names.items():
+        table = lake.find(target) if any(is_folded(name) or name in subject.names for name in ever) else None
+        if not any(_is_of(name, table, subject) for name in ever):
+            continue
         owner = table.properties.get(SOURCE_PROPERTY) if table is not None else None
         if owner not in {None, subject.source}:
             continue  # dropped here, and made by another source since
@@ -43,31 +53,28 @@ def targets_of(lake: Lake, ledger: Ledger, subject: ErasedRow) -> Targets:
         else:
             published[table.properties[OBJECT_PROPERTY]] = target
     published.pop(subject.object, None)
-    return Targets(published={**published, subject.object: subject.target}, left=left)
+    own = {**published, subject.object: subject.target}
+    return Targets(published=own, left=left, newest=newest.get(subject.object, subject.target))
 
 
-def last_targets(ledger: Ledger) -> dict[str, Identifier]:
-    """Return by the source's name the table that it was last published as, whatever became of it later."""
-    rows = sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
+def published_rows(ledger: Ledger) -> list[TableRow]:
+    """Return the rows of tables that were published, the newest last, whatever became of a table later."""
+    return sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
+
+
+def last_targets(rows: Iterable[TableRow]) -> dict[str, Identifier]:
+    """Return by the source's name the table that it was last published as; the newest row is the last."""
     return {row.object: row.identifier for row in rows}
 
 
-def _ever(lake: Lake, ledger: Ledger, subject: ErasedRow) -> list[Identifier]:
-    """Return every table that the subject's table was published as, under each of its names."""
-    rows = sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
-    published = dict.fromkeys((row.object, row.identifier) for row in rows)
-    return list(dict.fromkeys(target for name, target in published if _is_of(lake, name, target, subject)))
-
-
-def _is_of(lake: Lake, name: str, target: Identifier, subject: ErasedRow) -> bool:
-    """Return whether the subject's table was published under a name, or folded with others.
+def _is_of(name: str, table: Table | None, subject: ErasedRow) -> bool:
+    """Return whether the subject's table was published in a table under a name, or folded with others.
 
     A folded table that is gone, or that an earlier version folded, does not say what was folded into it. Then every
     table that its entry fits counts.
     """
     if not is_folded(name):
         return name in subject.names
-    table = lake.find(target)
     folded = None if table is None else ever_folded(table)
     return any(matched(entry_of(name), own) if folded is None else own in folded for own in subject.names)
 

@@ -35,7 +35,6 @@ CHECKED = "checked"
 PUBLISHING = "publishing"
 PUBLISHED = "published"
 STOPPED = "stopped"
-
 UNMOVED = "unmoved"
 """All new events of the table are held, or belong to undone transactions: the table stays, and its row counts them."""
 
@@ -152,11 +151,11 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """
     rows = tables_of(ledger, cut.cut)
     built = [row for row in rows if is_built(row)]
-    needed = {row.object: moving.required(lake, row.identifier, cut.cut) for row in built}
-    required = {name: table for each in needed.values() for name, table in each.items()}
-    tables = dict(required)
+    required, tables = dict[Identifier, Table](), dict[Identifier, Table]()
     for row in built:
-        tables |= moving.allowed(lake, row.identifier, needed[row.object])
+        needed = moving.required(lake, row.identifier, cut.cut)
+        required |= needed
+        tables |= needed | moving.allowed(lake, row.identifier, needed)
     _require_candidates(ledger, cut, required.values())
     try:
         _require_judged(cut, built, required)
@@ -165,10 +164,7 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
         for row in built:
             move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
-        # Another writer was faster. Moved tables stay so: folding the same events onto them again changes no row. But
-        # rows without their state do not tell which events they hold (docs/adr/0099).
-        ledger.request_rebuild(name for name, each in needed.items() if moving.is_in_part(each.values(), cut.cut))
-        set_state(ledger, cut, REPLACED)
+        _give_up(lake, ledger, cut)  # another writer was faster
         raise
     shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]
     ledger.replace(TableRow, shown, equals("cut", cut.cut))
@@ -201,10 +197,14 @@ def finish_or_drop(lake: Lake, ledger: Ledger) -> None:
         finish(lake, ledger)
     except (PublishConflictError, ConfigurationError) as error:
         for cut in ledger.cuts(equals("state", PUBLISHING)):
-            built = {row.object: row.identifier for row in tables_of(ledger, cut.cut) if is_built(row)}
-            ledger.request_rebuild(moving.moved_in_part(lake, built, cut.cut))
-            set_state(ledger, cut, REPLACED)
+            _give_up(lake, ledger, cut)
             log.warning("cut_is_given_up", cut=cut.cut, reason=str(error))
+
+
+def _give_up(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
+    """Let a cut be built again, and a table that moved without its state from all events (docs/adr/0099)."""
+    ledger.request_rebuild(moving.in_part(lake, filter(is_built, tables_of(ledger, cut.cut)), cut.cut))
+    set_state(ledger, cut, REPLACED)
 
 
 def number_of_next(ledger: Ledger) -> int:

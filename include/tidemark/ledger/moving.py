@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import Table
@@ -12,6 +12,7 @@ from tidemark.lake.branches import descends_from_main, head, moved_meanwhile, pr
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
 from tidemark.lake.properties import keeps_whole
+from tidemark.ledger.rows import TableRow
 from tidemark.text import first_line
 
 
@@ -51,28 +52,14 @@ def has_whole(table: Table, cut: int) -> bool:
     return keeps_whole(properties_at(table, head(table, branch)) if branch in table.refs() else table.properties)
 
 
-def is_in_part(tables: Iterable[Table], cut: int) -> bool:
-    """Return whether some of the tables that a cut has to move together have moved, and others have not."""
-    moved = {cut_tag(cut) in table.refs() for table in tables}
-    return len(moved) > 1
-
-
-def moved_in_part(lake: Lake, built: Mapping[str, Identifier], cut: int) -> list[str]:
-    """Return by the source's names the tables of which a cut moved a part and not the rest, as far as they are there.
-
-    Args:
-        lake: the lake.
-        built: what the cut built: by the source's name, the published table.
-        cut: its number.
-    """
-    found = []
-    for name, target in built.items():
-        table = lake.find(target)
-        whole = whole_beside(target)[:1] if table is not None and has_whole(table, cut) else ()
-        tables = map(lake.find, (*moved_together(target), *whole))
-        if is_in_part((each for each in tables if each is not None), cut):
-            found.append(name)
-    return found
+def in_part(lake: Lake, rows: Iterable[TableRow], cut: int) -> Iterator[str]:
+    """Yield, by the source's names, the tables of which a cut moved some of table, state and whole rows, not all."""
+    for row in rows:
+        table = lake.find(row.identifier)
+        whole = whole_beside(row.identifier)[:1] if table is not None and has_whole(table, cut) else ()
+        together = map(lake.find, (*moved_together(row.identifier), *whole))
+        if len({cut_tag(cut) in each.refs() for each in together if each is not None}) > 1:
+            yield row.object
 
 
 def obstacle(table: Table, cut: int) -> str | None:

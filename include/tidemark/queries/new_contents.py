@@ -83,9 +83,7 @@ def new_contents(source: Source, files: Pending, remember: Callable[[Sequence[Kn
     for start in range(0, len(files.fresh), FILES_LIMIT):
         some = files.fresh[start : start + FILES_LIMIT]
         hashed = _hashed(source, some, files.landed)
-        known = [row for file in some if (row := _add(found, file, hashed[file.path], files.landed, by_checksum))]
-        if known:
-            remember(known)
+        remember([row for file in some if (row := _add(found, file, hashed[file.path], files.landed, by_checksum))])
         _require_few(source.landing, found, files.landed)
     for same in found.contents.values():
         same.sort(key=lambda each: each.landed is None)

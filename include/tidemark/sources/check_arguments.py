@@ -1,7 +1,7 @@
 """What is wrong with the arguments of an expectation: those that are missing or unknown, and values that judge nothing.
 
-What Great Expectations would refuse is found here too, because it is imported only where a cut is judged: there a wrong
-argument of one table would stop all tables of the source.
+What Great Expectations would refuse is found here as far as it is known, because it is imported only where a cut is
+judged. There, a refused argument is a failed check of its table (``quality.suites``).
 """
 
 from __future__ import annotations
