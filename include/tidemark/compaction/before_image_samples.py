@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction import contradictions, stored_samples
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding.frames import key_names, value_numbers
+from tidemark.folding.keyed import Totals
 from tidemark.folding.row_images import IMAGES, Wanted
 from tidemark.positions import DELIVERY
 from tidemark.tables.plan import Plan
@@ -50,13 +50,13 @@ def wanted(plan: Plan, events: int) -> Wanted | None:
     return Wanted(share, pairs=share == 1 or plan.ranks_copies) if plan.compares_images else None
 
 
-def are_of_deletes(plan: Plan, totals: Mapping[str, Any]) -> bool:
+def are_of_deletes(plan: Plan, totals: Totals) -> bool:
     """Return whether the before image of a DELETE says what the row was.
 
     PostgreSQL logs the key alone, unless it is configured otherwise, and Debezium fills in zeros, empty texts and
     defaults. Then UPDATEs have no before image.
     """
-    return plan.found.halves or bool(totals["telling"] and not totals["silent"])
+    return plan.found.halves or bool(totals.telling and not totals.silent)
 
 
 def images_of(folded: DataFrame, apart: Sequence[str] = ()) -> pa.Table:
@@ -69,22 +69,19 @@ def images_of(folded: DataFrame, apart: Sequence[str] = ()) -> pa.Table:
     return folded.select(*apart, F.explode(IMAGES).alias("image")).select(*apart, "image.*").toArrow()
 
 
-def differ(
-    prepared: Prepared, plan: Plan, collect: Callable[[], pa.Table], totals: Mapping[str, Any], start: int
-) -> bool:
+def differ(prepared: Prepared, plan: Plan, collect: Callable[[], pa.Table], totals: Totals, start: int) -> bool:
     """Return whether a before image may not be the row before.
 
     Args:
         prepared: the table.
-        plan: that its events were read by.
+        plan: the plan that its events were read by.
         collect: returns ``images_of`` its fold.
-        totals: ``folding.keyed.totals`` of it.
+        totals: of it.
         start: the snapshot that the rows were merged into.
     """
-    following, unproved, sampled = (int(totals[name] or 0) for name in ("following", "unproved", IMAGES))
-    if sampled < unproved and unproved * _MOST <= following:
+    if totals.images < totals.unproved and totals.unproved * _MOST <= totals.following:
         return True
-    if not sampled:
+    if not totals.images:
         return False
     rows = collect()
     if not are_of_deletes(plan, totals):
@@ -113,7 +110,7 @@ class _Look:
 
     prepared: Prepared
     plan: Plan
-    """That the events were read by."""
+    """The plan that the events were read by."""
 
     def left_otherwise(self, pairs: pa.Table) -> bool:
         """Return whether what an event left of a row differs from the before image of the next event."""

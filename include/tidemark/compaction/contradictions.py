@@ -9,8 +9,7 @@ show too little, and the folded keys are compared with the keys of the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -23,6 +22,7 @@ from tidemark.events import Operation
 from tidemark.folding import before_images as compared
 from tidemark.folding import contradictions, frames
 from tidemark.folding.contradictions import Known
+from tidemark.folding.keyed import Totals
 from tidemark.lake.filters import equals
 from tidemark.ledger.contradiction_rows import (
     BEFORE_IMAGES,
@@ -46,33 +46,31 @@ _SHOWN = 5
 """Most examples of one kind that an entry shows."""
 
 
-def are_there(totals: Mapping[str, Any], merged: Merged) -> bool:
+def are_there(totals: Totals, merged: Merged) -> bool:
     """Return whether a merge found other rows than the events need.
 
     Args:
-        totals: ``folding.keyed.totals``.
+        totals: of their fold.
         merged: what the commits of the merge did.
     """
-    fresh, maybe_fresh, gone, maybe_gone, breaks = (
-        int(totals.get(name) or 0) for name in ("fresh", "maybe_fresh", "gone", "maybe_gone", "breaks")
-    )
-    as_needed = fresh <= merged.inserted <= fresh + maybe_fresh and gone <= merged.deleted <= gone + maybe_gone
-    return bool(breaks) or not as_needed
+    inserts_fit = totals.fresh <= merged.inserted <= totals.fresh + totals.maybe_fresh
+    deletes_fit = totals.gone <= merged.deleted <= totals.gone + totals.maybe_gone
+    return totals.breaks > 0 or not (inserts_fit and deletes_fit)
 
 
-def may_be(prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], merged: Merged | None, start: int) -> bool:
+def may_be(prepared: Prepared, folded: DataFrame, totals: Totals, merged: Merged | None, start: int) -> bool:
     """Return whether new events may contradict the rows that they were merged into.
 
     Args:
         prepared: the table.
         folded: ``folding.keyed.fold`` of its new events.
-        totals: ``folding.keyed.totals``.
+        totals: of their fold.
         merged: what the commits of the merge did; None where that shows too little.
         start: the snapshot that they were merged into.
     """
     if merged is not None:
         return are_there(totals, merged)
-    if totals.get("breaks"):
+    if totals.breaks:
         return True
     met = folded.join(idle_events.stood_at(prepared, start), frames.key_names(prepared.plan), "left")
     stood = F.coalesce("stands", F.lit(contradictions.NO_ROW))

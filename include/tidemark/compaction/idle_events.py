@@ -7,9 +7,6 @@ that were inserted and deleted in one batch does not explain it: such keys leave
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -17,28 +14,29 @@ from tidemark.compaction import row_writing
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding import contradictions, frames
 from tidemark.folding.key_bounds import ANY, KeyBounds
+from tidemark.folding.keyed import Totals
 from tidemark.tables.schemas import DELETED, POSITION
 
 
 def against_rows(
-    prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any], bounds: KeyBounds, start: int, *, lacking: int
+    prepared: Prepared, folded: DataFrame, totals: Totals, bounds: KeyBounds, start: int, *, lacking: int
 ) -> int:
     """Return how many folded rows leave the table as it was, where rows are written whole.
 
     Args:
         prepared: the table.
         folded: ``folding.keyed.fold`` of its new events.
-        totals: ``folding.keyed.totals`` of it.
+        totals: of it.
         bounds: of the keys of ``folded``.
         start: the snapshot that the rows were merged into.
         lacking: how many it must be, as the commits say.
     """
-    plan, keys, oldest = prepared.plan, frames.key_names(prepared.plan), totals.get("oldest")
+    plan, keys, oldest = prepared.plan, frames.key_names(prepared.plan), totals.oldest
     is_newer = prepared.state.is_below(oldest) and prepared.is_below(oldest, start)
     # Of newer events, only the delete of a row that is not there changes nothing; with soft deletes it makes one.
     if is_newer and plan.soft:
         return 0
-    if is_newer and int(totals.get("passing") or 0) == lacking:
+    if is_newer and totals.passing == lacking:
         return lacking
     own = folded.where(~F.col("moved_away")).select(*keys, "position", "deleted")
     stood = stood_at(prepared, start, bounds)
@@ -51,10 +49,10 @@ def against_rows(
     return judged.where(F.coalesce(older, F.lit(False)) | missing).count()
 
 
-def _missing(stood: DataFrame, deleted: DataFrame, totals: Mapping[str, Any]) -> int:
+def _missing(stood: DataFrame, deleted: DataFrame, totals: Totals) -> int:
     """Return how many rows that events of their own key delete are not there."""
-    deletes, away = (int(totals.get(name) or 0) for name in ("deletes", "away"))  # a key that moves away is deleted
-    return deletes - away - row_writing.count_there(stood, deleted, deletes)
+    # A key that moves away is deleted, too.
+    return totals.deletes - totals.away - row_writing.count_there(stood, deleted, totals.deletes)
 
 
 def by_cell(judged: DataFrame) -> int:

@@ -5,11 +5,11 @@ Three Spark actions for the usual table (fold, merge, tombstones); the merge is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -39,6 +39,7 @@ from tidemark.events import Operation
 from tidemark.folding import actions, frames, key_bounds, keyed, row_images, update_halves
 from tidemark.folding import cells as row_cells
 from tidemark.folding.key_bounds import KeyBounds
+from tidemark.folding.keyed import Totals
 from tidemark.folding.truncates import Truncates
 from tidemark.lake.branches import MARKER
 from tidemark.lake.commits import commit_files
@@ -55,40 +56,14 @@ class Fold:
 
     rows: DataFrame
     """``folding.keyed.fold``, kept."""
-    totals: Mapping[str, Any]
-    """``folding.keyed.totals`` of the rows, null or 0 for no rows."""
+    totals: Totals
+    """Of the rows."""
     acted: Callable[[], DataFrame]
     """``folding.actions.actions`` that the rows were folded from."""
     plan: Plan
-    """That its events were read by."""
+    """The plan that its events were read by."""
     images: Callable[[], pa.Table]
     """``before_image_samples.images_of`` of the rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Totals:
-    """``folding.keyed.totals``, without nulls."""
-
-    duplicates: int
-    overtaken: int
-    newest: int
-    """Rows whose newest action is an event of their own key: the table decides what becomes of it."""
-    away: int
-    deletes: int
-    marks: int
-    committed_at: int
-    """Epoch µs, UTC; 0: unknown."""
-    oldest: str | None
-
-    @classmethod
-    def of(cls, totals: Mapping[str, Any]) -> _Totals:
-        names = [name for name in cls.__slots__ if name != "oldest"]
-        return cls(**{name: int(totals.get(name) or 0) for name in names}, oldest=totals.get("oldest"))
-
-    @property
-    def events(self) -> int:
-        """All events that were folded."""
-        return self.duplicates + self.overtaken + self.newest
 
 
 def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
@@ -110,20 +85,20 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
     events = cache(prepared.log.events)
     if fold is None:
         fold = _fold(prepared, events(), truncates, views)
-    totals = _Totals.of(fold.totals)
+    totals = fold.totals
     aside = _set_aside(prepared, fold, totals)
     emptied = truncation.empty(prepared, truncates, fold.rows)
     prepared.fill_defaults()
     late = marked_again.late_keys(prepared, fold.rows, totals.oldest) if plan.soft else None
     by_cell = plan.found.partial or "cells" in state.kinds or late is not None
     start = prepared.tip()
-    bounds = row_writing.bounds_of(prepared, fold.rows, fold.totals) if late is None else key_bounds.ANY
+    bounds = row_writing.bounds_of(prepared, fold.rows, totals) if late is None else key_bounds.ANY
     judged = _by_cell(prepared, fold, late, bounds) if by_cell else None
     ready = _alive(prepared, fold.rows, totals.oldest) if judged is None else judged.where("changes")
     marked = emptied.marked + (_marked_rows(prepared, ready, bounds) if totals.marks else 0)
     moved = _moved_rows(prepared, ready, bounds, by_cell=by_cell) if totals.away or late is not None else 0
     state.keep(ready, truncates.newest.values(), rows=by_cell or bool(totals.deletes))
-    replaced = row_writing.write(prepared, ready, bounds, fold.totals, by_cell=by_cell)
+    replaced = row_writing.write(prepared, ready, bounds, totals, by_cell=by_cell)
     shared_keys.refuse(prepared, ready)
     if plan.keeps_versions:
         history_candidate.build(prepared, events(), views)
@@ -139,9 +114,9 @@ def build(prepared: Prepared, fold: Fold | None, views: ExitStack) -> Built:
         counts=accounting.account(
             plan.found,
             applied=applied + plan.found.truncates,
-            superseded=totals.overtaken + idle + aside.pop(reasons.TRUNCATED, 0),
+            superseded=totals.overtaken + idle + aside.below_truncate,
             duplicate=totals.duplicates,
-            quarantined=sum(aside.values()),
+            quarantined=aside.quarantined,
         ),
         rows_change=merged.grown - emptied.rows,
         deleted=marked if plan.soft else lost,
@@ -184,11 +159,11 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
         folded = keyed.truncated_softly(folded, plan, truncates)
     folded = checkpointed(folded)
     row = folded.agg(*keyed.totals(plan, images=plan.compares_images)).first()
-    totals = row.asDict() if row else {}
+    totals = Totals.of(row.asDict() if row else {})
     images_of = partial(before_image_samples.images_of, folded)
     if not plan.found.splits:
         return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan, images=images_of)
-    if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, _Totals.of(totals))):
+    if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, totals)):
         _refuse_undone(prepared, acted)
     known = folded.where(F.col("position").isNotNull())
     return Fold(rows=known, totals=totals, acted=lambda: acted, plan=plan, images=images_of)
@@ -210,14 +185,22 @@ def _refuse_undone(prepared: Prepared, acted: DataFrame) -> None:
         raise RebuildNeededError(f"{log.plan.found.object}: the old half of an update came late, and has another key")
 
 
-def _left_out(prepared: Prepared, totals: _Totals) -> int:
+def _left_out(prepared: Prepared, totals: Totals) -> int:
     """Return how many events take no part, as the ledger and the fold count them."""
     found = prepared.plan.found
     return found.events - found.truncates - totals.events
 
 
-def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int]:
-    """Quarantine the events that take no part, and return how many have each reason; below a TRUNCATE none is wrong.
+class _SetAside(NamedTuple):
+    """How many events take no part."""
+
+    below_truncate: int
+    """Nothing is wrong with them."""
+    quarantined: int
+
+
+def _set_aside(prepared: Prepared, fold: Fold, totals: Totals) -> _SetAside:
+    """Quarantine the events that take no part, except those below a TRUNCATE; return how many there are.
 
     Raises:
         LedgerError: the events that were folded, TRUNCATEs, and these are not all events.
@@ -229,7 +212,8 @@ def _set_aside(prepared: Prepared, fold: Fold, totals: _Totals) -> dict[str, int
             f"{found.object}: {found.events} events in the change log, but {totals.events} folded + "
             f"{found.truncates} truncates + {sum(counts.values())} set aside. Nothing of it is published."
         )
-    return counts
+    below_truncate = counts.pop(reasons.TRUNCATED, 0)
+    return _SetAside(below_truncate, sum(counts.values()))
 
 
 def _by_cell(prepared: Prepared, fold: Fold, late: DataFrame | None, bounds: KeyBounds) -> DataFrame:
@@ -275,14 +259,14 @@ def _contradictions(
 ) -> list[Contradiction]:
     """Return the contradictions between the new events and the rows that they were merged into, or among them."""
     found: list[Contradiction] = []
-    if judged is not None and fold.totals.get("parts"):
+    if judged is not None and fold.totals.parts:
         found += contradictions.incomplete(prepared, fold.acted(), judged)
     found += loaded_again.found(prepared, fold.acted(), fold.totals, start)
     if prepared.plan.compares and contradictions.may_be(prepared, fold.rows, fold.totals, merged, start):
         found += contradictions.found(prepared, fold.acted(), start)
     if fold.plan.compares_images:
         found += _before_images(prepared, fold, start)
-    if fold.totals.get("differing"):
+    if fold.totals.differing:
         sound = fold.acted().where(F.col("set_aside").isNull() & ~F.col("moved_away"))
         with_content = sound.withColumn("content", frames.content(prepared.plan))
         found += contradictions.different_copies(prepared, with_content, [*frames.key_names(prepared.plan), "position"])

@@ -7,9 +7,6 @@ looked for only where the ledger and the fold do not rule it out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -20,6 +17,7 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Contradiction
 from tidemark.folding import frames
 from tidemark.folding.contradictions import is_placed
+from tidemark.folding.keyed import Totals
 from tidemark.lake.filters import among
 from tidemark.ledger.contradiction_rows import LOADED_AGAIN
 from tidemark.sources.choices import Consequence
@@ -30,13 +28,13 @@ from tidemark.values.image_reader import field
 from tidemark.values.types import spark_type
 
 
-def found(prepared: Prepared, acted: DataFrame, totals: Mapping[str, Any], start: int) -> list[Contradiction]:
+def found(prepared: Prepared, acted: DataFrame, totals: Totals, start: int) -> list[Contradiction]:
     """Return the keys with new loaded rows that were loaded before, at most one entry.
 
     Args:
         prepared: a table with a key.
         acted: ``folding.actions.actions`` of its new events.
-        totals: ``folding.keyed.totals``: whether any key has two events.
+        totals: of their fold: whether any key has two events.
         start: the snapshot that they were merged into.
     """
     if not prepared.plan.found.loads or prepared.run.source.invariants.loaded_again is Consequence.OFF:
@@ -46,7 +44,7 @@ def found(prepared: Prepared, acted: DataFrame, totals: Mapping[str, Any], start
     run = prepared.run
     spans = run.ledger.spans(among("object", prepared.plan.found.objects))
     came_before = any(row.unplaced and row.batch <= prepared.plan.found.after for row in spans)
-    if not (came_before or totals.get("overtaken") or totals.get("duplicates")):
+    if not (came_before or totals.overtaken or totals.duplicates):
         return []
     keys = [*frames.key_names(prepared.plan), "load"]
     content = frames.content(prepared.plan).alias("content")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
@@ -12,39 +9,40 @@ from tidemark.compaction import accounting, merging
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding import frames, key_bounds
 from tidemark.folding.key_bounds import KeyBounds
+from tidemark.folding.keyed import Totals
 from tidemark.lake.branches import rows_in
 
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""
 
 
-def bounds_of(prepared: Prepared, folded: DataFrame, totals: Mapping[str, Any]) -> KeyBounds:
+def bounds_of(prepared: Prepared, folded: DataFrame, totals: Totals) -> KeyBounds:
     """Return what the keys of a batch fulfil; of key columns that the table is partitioned by, the values if few.
 
     Args:
         prepared: the table.
         folded: ``folding.keyed.fold``, kept.
-        totals: ``folding.keyed.totals`` of it.
+        totals: of it.
     """
     plan, table = prepared.plan, prepared.table
-    found = key_bounds.found(plan, totals)
+    found = key_bounds.found(plan, totals.bounds)
     parts = {part.source_id for spec in table.specs().values() for part in spec.fields}
     names = {name for name in plan.key if table.schema().find_field(plan.stored(name)).field_id in parts}
     return key_bounds.with_values(found, folded, plan, names) if names else found
 
 
-def write(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, totals: Mapping[str, Any], *, by_cell: bool) -> int:
+def write(prepared: Prepared, ready: DataFrame, bounds: KeyBounds, totals: Totals, *, by_cell: bool) -> int:
     """Write the rows that change into the branch; return how many were deleted and added in place of an update.
 
     Args:
         prepared: the table.
         ready: ``folding.keyed.fold``, or ``folding.cells.combine`` where ``by_cell``.
         bounds: of the keys of ``ready``.
-        totals: ``folding.keyed.totals`` of what was folded.
+        totals: of what was folded.
         by_cell: whether a late cell may be written into a row that stays where it is.
     """
-    if not by_cell and _is_above(prepared, totals.get("oldest")):
-        return _exchange(prepared, ready, bounds, int(totals.get("deletes") or 0))
+    if not by_cell and _is_above(prepared, totals.oldest):
+        return _exchange(prepared, ready, bounds, totals.deletes)
     merging.upsert(ready, prepared.plan, prepared.branch, bounds, by_cell=by_cell)
     return 0
 

@@ -23,6 +23,7 @@ from tidemark.compaction import before_image_samples, event_log
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.keyed_candidate import Fold
 from tidemark.folding import actions, keyed, row_images
+from tidemark.folding.keyed import Totals
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.spark.session import checkpointed, named
 from tidemark.spark.tuning import gathered, tuned_for
@@ -138,14 +139,16 @@ def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: Exit
     sound = acted.where(F.col("set_aside").isNull())
     rows = checkpointed(keyed.fold(sound, plan, apart=[_NUMBER], images=images))
     counted = rows.groupBy(_NUMBER).agg(*keyed.totals(plan, images=plan.compares_images))
-    totals = {row[_NUMBER]: row.asDict() for row in counted.collect()}
-    nothing = dict.fromkeys(counted.columns)
-    image_count = sum(each.get(row_images.IMAGES) or 0 for each in totals.values())
+    found = {row[_NUMBER]: row.asDict() for row in counted.collect()}
+    for row in found.values():
+        del row[_NUMBER]
+    totals = {place: Totals.of(row) for place, row in found.items()}
+    image_count = sum(each.images for each in totals.values())
     every = cache(partial(before_image_samples.images_of, rows, [_NUMBER])) if image_count <= _MOST_IMAGES else None
     return {
         name: Fold(
             rows=_of_table(rows, place),
-            totals={key: value for key, value in totals.get(place, nothing).items() if key != _NUMBER},
+            totals=totals.get(place, Totals.of({})),
             acted=partial(_of_table, acted, place),
             plan=plans[int(place) - 1],
             images=partial(_images_of, every, place)

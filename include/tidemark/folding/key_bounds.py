@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
-from typing import Any
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
@@ -70,19 +69,25 @@ ANY = KeyBounds()
 """Of a batch whose keys are not known."""
 
 
+_LEAST, _GREATEST = "least_", "greatest_"
+
+
+def is_bound(total: str) -> bool:
+    """Return whether a total has one of the names of ``totals``."""
+    return total.startswith((_LEAST, _GREATEST))
+
+
 def totals(plan: Plan) -> Iterator[Expression]:
     """Yield aggregates over the rows of ``keyed.fold``, for ``found``: text, or null where none is exact."""
     types = _types(plan)
     for name, own in _bounded(plan):
-        for bound, value in ((f"least_{own}", F.min(own)), (f"greatest_{own}", F.max(own))):
+        for bound, value in ((_LEAST + own, F.min(own)), (_GREATEST + own, F.max(own))):
             yield _exact(value, types[name]).alias(bound)
 
 
-def found(plan: Plan, batch_totals: Mapping[str, Any]) -> KeyBounds:
+def found(plan: Plan, bounds: Mapping[str, str | None]) -> KeyBounds:
     """Return the bounds of the keys of a batch, from its ``totals``."""
-    ranges = {
-        name: (batch_totals.get(f"least_{own}"), batch_totals.get(f"greatest_{own}")) for name, own in _bounded(plan)
-    }
+    ranges = {name: (bounds.get(_LEAST + own), bounds.get(_GREATEST + own)) for name, own in _bounded(plan)}
     return KeyBounds(ranges={name: (a, b) for name, (a, b) in ranges.items() if a is not None and b is not None})
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
@@ -132,8 +134,69 @@ def _repeats(plan: Plan, own: Expression, order: WindowSpec) -> Expression:
     return same(log_places.log_place()) & F.lead("content").over(order).eqNullSafe(F.col("content"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What ``totals`` counted; what was not asked for is 0."""
+
+    duplicates: int = 0
+    overtaken: int = 0
+    newest: int = 0
+    """Rows whose newest action is an event of their own key: the table decides what becomes of it."""
+    away: int = 0
+    """Rows whose key moved away: each of them is deleted."""
+    deletes: int = 0
+    marks: int = 0
+    """Deletes of their own key, where deletes are soft."""
+    parts: int = 0
+    """Rows that an event wrote a part of."""
+    differing: int = 0
+    """Copies that say something else than their event."""
+    committed_at: int = 0
+    """Of the newest action, epoch µs, UTC; 0: unknown."""
+    oldest: str | None = None
+    """The lowest position; None: there is no row."""
+    bounds: Mapping[str, str | None]
+    """``key_bounds.totals``."""
+    fresh: int = 0
+    """Keys that begin without a row and end with one."""
+    maybe_fresh: int = 0
+    gone: int = 0
+    """Keys that begin with a row and end without one."""
+    maybe_gone: int = 0
+    passing: int = 0
+    """Keys that begin without a row and end without one."""
+    breaks: int = 0
+    """Actions that contradict the one before."""
+    following: int = 0
+    unproved: int = 0
+    telling: int = 0
+    silent: int = 0
+    """These four: ``row_images.folded``."""
+    images: int = 0
+    """Before images that were collected."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """Return the totals in a row of ``totals``, which has nulls or nothing at all where there was no row to count.
+
+        Raises:
+            TypeError: the row has a column that is no total.
+        """
+        bounds = {name: value for name, value in row.items() if key_bounds.is_bound(name)}
+        counts = {name: value for name, value in row.items() if name not in bounds and value is not None}
+        return cls(bounds=bounds, **counts)
+
+    @property
+    def events(self) -> int:
+        """All events that were folded."""
+        return self.duplicates + self.overtaken + self.newest
+
+
 def totals(plan: Plan, *, images: bool = False) -> list[Expression]:
-    """Return aggregates over the rows of ``fold``: for the ledger, and for the choice how a batch is written."""
+    """Return aggregates over the rows of ``fold``, named as in ``Totals``.
+
+    They are for the ledger, and for the choice how a batch is written.
+    """
     return [
         F.sum("duplicates").alias("duplicates"),
         F.sum("overtaken").alias("overtaken"),
@@ -152,10 +215,7 @@ def totals(plan: Plan, *, images: bool = False) -> list[Expression]:
 
 
 def _begun() -> list[Expression]:
-    """Return how many keys begin without a row, or may, and how many lose one: what a merge must find.
-
-    ``passing`` are those that begin without a row and end without one.
-    """
+    """Return how many keys begin without a row, or may, and how many lose one: what a merge must find."""
     row, no_row = contradictions.ROW, contradictions.NO_ROW
     is_untold = ~F.col("begins").isin(row, no_row)
     return [
