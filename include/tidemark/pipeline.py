@@ -22,6 +22,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, writing
 from tidemark.ledger.erasure_rows import BEGUN
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.sources.model import Source
 from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.stages import REHEARSED, StageReport
@@ -148,7 +149,7 @@ def run_task(
     with _store_errors(stage, source), writing.hold(source.source, patience=patience):
         before = published_cut(source)
         cut = Ledger(Lake.open(), source.source).last_cut()
-        if cut is not None and cut.state == cuts.CANDIDATE:
+        if cut is not None and cut.state == CutState.CANDIDATE:
             run_stage("check", source)
         report = run_stage(stage, source, **options)
     fresh = report.summary.get("cut", 0) != before

@@ -20,9 +20,9 @@ from support.running import assert_ledger_closes, run_all
 from tidemark.compaction import contradictions
 from tidemark.compaction.accounting import Merged
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.positions import encode_position
 from tidemark.sources.choices import Consequence
@@ -294,7 +294,7 @@ def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(
     problems = run_stage("check", shop, None, None).problems
     cut = Ledger(lake, shop.source).last_cut()
     assert cut is not None
-    assert cut.state == cuts.AWAITING_APPROVAL
+    assert cut.state == CutState.AWAITING_APPROVAL
     assert any("1 updates or deletes of rows that were not there: message 1 of " in text for text in problems), problems
     for consequence in ("warn", "off"):
         asked = Source.model_validate({**shop.model_dump(by_alias=True), "invariants": {"missing_rows": consequence}})

@@ -34,8 +34,8 @@ from support.shrinking import Delivery, changes_of, shrunk
 from support.table_cases import CASES, Case
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import TableState
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
@@ -408,6 +408,6 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_mend(
     assert_ledger_closes(lake, "crashing")
     batches = Ledger(lake, "crashing").read("batches")
     assert sum(row["landed"] for row in batches) == len(delivered)
-    tables = [row for row in Ledger(lake, "crashing").read("tables") if row["state"] == cuts.PUBLISHED]
+    tables = [row for row in Ledger(lake, "crashing").read("tables") if row["state"] == TableState.PUBLISHED]
     assert sum(row["events"] for row in tables) == len(delivered)
     assert lake.load(("quarantine", "crashing")).scan().to_arrow().num_rows == len(delivered) // 4

@@ -18,8 +18,8 @@ from support.rounds import PROVING, how_many
 from support.running import assert_ledger_closes, run_all
 from tidemark.events import Operation
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.queries.row_life import Outcome
@@ -223,7 +223,7 @@ def test_rows_are_those_of_the_checks_of_today(edges: tuple[Path, dict[str, Stag
     ledger = Ledger(lake, "edges")
     cut = ledger.last_cut()
     assert cut is not None
-    assert cut.state == cuts.AWAITING_APPROVAL
+    assert cut.state == CutState.AWAITING_APPROVAL
     run_stage("publish", _edges(landing, first=False), None, None, approve=cut.cut)
     assert [row["id"] for row in _published(lake, "edges", "later")] == [1, 3]
     assert [row["id"] for row in _published(lake, "edges", "eased")] == [1, 2, 3]

@@ -18,8 +18,8 @@ from support.running import assert_ledger_closes, run_all
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.positions import Position
 from tidemark.queries.explain import explain
@@ -371,11 +371,11 @@ def test_half_a_load_waits_for_the_rest(source: Make, spark: SparkSession, lake:
         rows = ledger.tables(equals("cut", cut.cut))
         return cut.state, {row.object.removeprefix("shop."): row.deleted or 0 for row in rows}
 
-    assert run("a", lambda t: t.load(10, A, B, C, fourth)) == (cuts.CHECKED, dict.fromkeys(_ALIKE, 0))
+    assert run("a", lambda t: t.load(10, A, B, C, fourth)) == (CutState.CHECKED, dict.fromkeys(_ALIKE, 0))
     run_stage("publish", shop, None, None)
     half, rest = (lambda t: t.load(50, NEW, B, C)[:1]), (lambda t: t.load(50, NEW, B, C)[1:])
-    assert run("b", half) == (cuts.AWAITING_APPROVAL, dict.fromkeys(_ALIKE, 3))
-    assert run("c", rest) == (cuts.CHECKED, dict.fromkeys(_ALIKE, 1))
+    assert run("b", half) == (CutState.AWAITING_APPROVAL, dict.fromkeys(_ALIKE, 3))
+    assert run("c", rest) == (CutState.CHECKED, dict.fromkeys(_ALIKE, 1))
     run_stage("publish", shop, None, None)
     for kind in _ALIKE:
         assert sorted(row["id"] for row in _rows(lake, shop.source, kind)) == ["1", "2", "3"]

@@ -19,8 +19,8 @@ from support.running import assert_ledger_closes, run_all
 from tidemark.cli.status_text import print_status
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.queries.row_life_text import as_text
@@ -147,7 +147,7 @@ def test_late_events_that_look_like_a_new_log_are_approved(
     _held(shop)
     cut = Ledger(lake, shop.source).last_cut()
     assert cut is not None
-    assert cut.state == cuts.AWAITING_APPROVAL
+    assert cut.state == CutState.AWAITING_APPROVAL
     run_stage("publish", shop, None, None, approve=cut.cut)
     assert _rows(lake, shop) == {1: "new", 2: "new"}
 

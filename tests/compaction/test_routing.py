@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidemark.compaction.routing import Routing
-from tidemark.ledger import cuts
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import TableState
 from tidemark.sources.routes import Route, Target
 
 ENTRY = r"shop_(\d).orders"
@@ -12,7 +12,7 @@ NAME = f"{ENTRY} -> erp.orders"
 ROUTE = Route(target=Target("erp", "orders"), folded=NAME)
 
 
-def _row(name: str, batch: int, state: str = cuts.PUBLISHED) -> dict[str, TableRow]:
+def _row(name: str, batch: int, state: TableState = TableState.PUBLISHED) -> dict[str, TableRow]:
     return {name: TableRow(cut=batch, object=name, state=state, batch=batch)}
 
 
@@ -44,6 +44,6 @@ def test_nothing_is_behind_while_the_source_file_stays() -> None:
     """A stopped or waiting table has a standing of its own, and a table that never matched is not looked for."""
     routed = _routing("shop_1.orders", "shop_2.orders", orders=3, one=3)
     assert routed.behind(_row(NAME, 3)) == {}
-    for state in (cuts.STOPPED, cuts.WAITING):
+    for state in (TableState.STOPPED, TableState.WAITING):
         assert routed.behind(_row(NAME, 1, state)) == {}
     assert _routing(former=("x.* -> erp.y",), one=3).behind({}) == {}

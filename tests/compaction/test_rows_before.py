@@ -19,6 +19,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import candidate_branch
 from tidemark.ledger import cuts, restoring
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.sources.model import Source as SourceFile
 
 BY_LEDGER = 100
@@ -54,11 +55,11 @@ def _publish(shop: Source, *numbers: int) -> None:
 def _stay(shop: Source, number: int) -> None:
     """Publish a cut in which all events of each table wait."""
     rows = [
-        msgspec.structs.replace(row, cut=number, state=cuts.UNMOVED, snapshot=None)
+        msgspec.structs.replace(row, cut=number, state=TableState.UNMOVED, snapshot=None)
         for row in shop.ledger.published_tables().values()
     ]
     shop.ledger.replace(TableRow, rows, equals("cut", number))
-    cut = CutRow(cut=number, state=cuts.CHECKED, batch=number)
+    cut = CutRow(cut=number, state=CutState.CHECKED, batch=number)
     shop.ledger.replace(CutRow, [cut], equals("cut", number))
     cuts.publish(shop.lake, shop.ledger, cut)
 

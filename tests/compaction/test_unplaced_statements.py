@@ -18,11 +18,11 @@ from tidemark.compaction.unplaced_statements import UNPLACED_STATEMENT, Moved, d
 from tidemark.ddl.lineages import Lineages
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, StatementRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.ledger.tally import LOAD
 from tidemark.pipeline import run_stage
 from tidemark.positions import encode_position
@@ -71,12 +71,12 @@ def _doubted(
             ledger.replace(kind, of_kind)
     ledger.replace(OffsetsRow, [OffsetsRow(batch=1, topic=topic, partition=0, ranges="[]") for topic in topics])
     if published:
-        ledger.replace(CutRow, [CutRow(cut=1, state=cuts.PUBLISHED, batch=published)])
-        ledger.replace(TableRow, [TableRow(cut=1, object="shop.a", state=cuts.PUBLISHED, batch=published)])
+        ledger.replace(CutRow, [CutRow(cut=1, state=CutState.PUBLISHED, batch=published)])
+        ledger.replace(TableRow, [TableRow(cut=1, object="shop.a", state=TableState.PUBLISHED, batch=published)])
     source = Source.model_validate(
         {"source": "p", "format": "canal_json", "landing": "in/*", "tables": {"shop.*": {"key": ["id"]}}} | fields
     )
-    cut = Moved([TableRow(cut=9, object="shop.a", state=cuts.CANDIDATE, batch=3)], 3, {}, Lineages())
+    cut = Moved([TableRow(cut=9, object="shop.a", state=TableState.CANDIDATE, batch=3)], 3, {}, Lineages())
     found = doubts_about_statements(ledger, source, cut)
     assert found.keys() <= {"shop.a"}
     assert all(doubt.invariant == UNPLACED_STATEMENT for doubts in found.values() for doubt in doubts)

@@ -26,6 +26,7 @@ from tidemark.lake.log_schemas import RAW
 from tidemark.lake.properties import LOG_PROPERTIES
 from tidemark.lake.purging import purge
 from tidemark.ledger import cuts, writing
+from tidemark.ledger.states import CutState
 
 TESTS = str(Path(__file__).parents[1])
 
@@ -180,7 +181,7 @@ def test_a_writer_that_wakes_publishes_nothing(tmp_path: Path, stop_at: int) -> 
             assert source.seen() == before
             cuts.finish(source.lake, source.ledger)
             for cut in source.ledger.cuts():
-                if cut.state == cuts.CHECKED:
+                if cut.state == CutState.CHECKED:
                     cuts.publish(source.lake, source.ledger, cut)
             assert source.rows("one") == source.rows("two") == [1, 2]
     finally:

@@ -25,6 +25,7 @@ from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts, restoring
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def test_a_published_cut_moves_every_table(shop: Source) -> None:
         "refs": {
             str(identifier): ["cut_1", "main"] for table in TABLES for identifier in moved_together(shop.target(table))
         },
-        "cuts": {1: cuts.PUBLISHED},
-        "tables": {(1, "one"): cuts.PUBLISHED, (1, "two"): cuts.PUBLISHED},
+        "cuts": {1: CutState.PUBLISHED},
+        "tables": {(1, "one"): TableState.PUBLISHED, (1, "two"): TableState.PUBLISHED},
         "requests": {},
     }
 
@@ -113,7 +114,7 @@ def test_a_cut_without_a_candidate_is_built_again(shop: Source) -> None:
     with pytest.raises(PublishConflictError, match=r"two: the branch candidate_1 is gone: run compact again"):
         cuts.publish(shop.lake, shop.ledger, cut)
     assert shop.rows("one") == []
-    assert [row.state for row in shop.ledger.cuts()] == [cuts.REPLACED]
+    assert [row.state for row in shop.ledger.cuts()] == [CutState.REPLACED]
     assert cuts.next_number(shop.lake, shop.ledger) == 2
 
 
@@ -158,7 +159,7 @@ def test_a_column_that_another_writer_renames_before_publish_is_no_part_of_the_c
         with pytest.raises(PublishConflictError, match=r"column 'id' is called 'number': run compact again"):
             cuts.publish(shop.lake, shop.ledger, cut)
         assert shop.rows("one") == [1]
-    assert shop.ledger.cuts(equals("cut", 2))[0].state == cuts.REPLACED
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == CutState.REPLACED
     assert "column 'id' is called 'number'" in (foreign.changes(table.refresh()) or "")
 
 
@@ -246,7 +247,7 @@ def test_a_cut_whose_columns_a_table_cannot_get_is_built_again(
         with pytest.raises(PublishConflictError, match=reason):
             cuts.publish(shop.lake, shop.ledger, cut)
     assert (shop.rows("one"), shop.rows("two")) == ([1, 2] if begun else [1], [1])
-    assert shop.ledger.cuts(equals("cut", 2))[0].state == cuts.REPLACED
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == CutState.REPLACED
     assert restoring.restore(shop.lake, shop.ledger, 1) == 2
     assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
     assert cuts.next_number(shop.lake, shop.ledger) == 3
@@ -295,7 +296,7 @@ def test_a_table_that_moved_without_its_state_is_built_again(
             cuts.publish(shop.lake, shop.ledger, cut)
     done(shop, moved[table])
     cuts.finish(shop.lake, shop.ledger)
-    assert shop.ledger.cuts(equals("cut", 2))[0].state == cuts.REPLACED
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == CutState.REPLACED
     assert sorted(shop.ledger.rebuild_requests()) == again
 
 
@@ -325,16 +326,22 @@ def test_a_restore_gives_up_a_cut_that_only_a_person_could_finish(
     drop_branch(shop.lake.load(shop.target("two")), candidate_branch(2))
     assert restoring.restore(shop.lake, shop.ledger, 1) == 2
     assert (shop.rows("one"), shop.rows("two")) == ([1], [1])
-    assert {row.cut: row.state for row in shop.ledger.cuts()} == {1: cuts.PUBLISHED}
+    assert {row.cut: row.state for row in shop.ledger.cuts()} == {1: CutState.PUBLISHED}
     shop.publish(cuts.next_number(shop.lake, shop.ledger))
     assert (shop.rows("one"), shop.rows("two")) == ([1, 3], [1, 3])
 
 
 @pytest.mark.parametrize(
     ("state", "number"),
-    [(cuts.CANDIDATE, 2), (cuts.FAILED, 2), (cuts.CHECKED, 2), (cuts.AWAITING_APPROVAL, 3), (cuts.REPLACED, 3)],
+    [
+        (CutState.CANDIDATE, 2),
+        (CutState.FAILED, 2),
+        (CutState.CHECKED, 2),
+        (CutState.AWAITING_APPROVAL, 3),
+        (CutState.REPLACED, 3),
+    ],
 )
-def test_which_number_the_next_cut_has(shop: Source, state: str, number: int) -> None:
+def test_which_number_the_next_cut_has(shop: Source, state: CutState, number: int) -> None:
     """The number of an unpublished cut is used again, unless a person may be approving it; its candidates go."""
     shop.publish(1)
     shop.build(2, state)
@@ -342,12 +349,12 @@ def test_which_number_the_next_cut_has(shop: Source, state: str, number: int) ->
     for table in TABLES:
         assert sorted(shop.lake.load(shop.target(table)).refs()) == ["cut_1", "main"]
     left = {row.cut: row.state for row in shop.ledger.cuts()}
-    assert left == {1: cuts.PUBLISHED, **({2: cuts.REPLACED} if number == 3 else {})}
+    assert left == {1: CutState.PUBLISHED, **({2: CutState.REPLACED} if number == 3 else {})}
     assert cuts.next_number(shop.lake, shop.ledger) == number
 
 
-@pytest.mark.parametrize("state", [cuts.AWAITING_APPROVAL, cuts.PUBLISHED])
-def test_a_restore_gives_no_number_again(shop: Source, state: str) -> None:
+@pytest.mark.parametrize("state", [CutState.AWAITING_APPROVAL, CutState.PUBLISHED])
+def test_a_restore_gives_no_number_again(shop: Source, state: CutState) -> None:
     """A person may be approving the number of a cut that was held, also after the restore; and after another one."""
     shop.publish(1)
     shop.publish(2)
@@ -438,8 +445,8 @@ def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.Monkey
     restoring.restore(shop.lake, shop.ledger, 1)
     seen = shop.seen()
     assert seen["rows"] == {"one": [1], "two": [1]}
-    assert seen["cuts"] == {1: cuts.PUBLISHED}
-    assert seen["tables"] == {(1, "one"): cuts.PUBLISHED, (1, "two"): cuts.PUBLISHED}
+    assert seen["cuts"] == {1: CutState.PUBLISHED}
+    assert seen["tables"] == {(1, "one"): TableState.PUBLISHED, (1, "two"): TableState.PUBLISHED}
 
 
 def test_a_run_after_a_killed_restore_moves_every_table(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,10 +494,10 @@ def test_a_cut_under_way_is_the_newest_unpublished(shop: Source) -> None:
     assert cuts.under_way(shop.ledger) is None
     shop.publish(1)
     assert cuts.under_way(shop.ledger) is None
-    shop.build(2, cuts.FAILED)
+    shop.build(2, CutState.FAILED)
     underway = cuts.under_way(shop.ledger)
     assert underway is not None
-    assert (underway.cut, underway.state) == (2, cuts.FAILED)
+    assert (underway.cut, underway.state) == (2, CutState.FAILED)
     newest = cuts.last_published(shop.ledger)
     assert newest is not None
     assert (newest.cut, newest.written_at is not None) == (1, True)

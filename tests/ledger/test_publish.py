@@ -18,6 +18,7 @@ from tidemark.lake.branches import drop_branch, head
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
@@ -66,7 +67,7 @@ def test_a_cut_without_its_candidate_is_not_published(
     ledger = Ledger(lake, shop.source)
     cut = ledger.last_cut()
     assert cut is not None
-    assert (cut.cut, cut.state) == (how_many(usually=4, proving=5), cuts.PUBLISHED)
+    assert (cut.cut, cut.state) == (how_many(usually=4, proving=5), CutState.PUBLISHED)
     made = {row.object: (row.rows_before, row.rows_after, row.verdict) for row in cuts.tables_of(ledger, cut.cut)}
     assert made == {"shop.items": (2, 2, "passed"), "shop.others": (1, 1, "passed")}
 

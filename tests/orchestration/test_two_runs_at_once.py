@@ -13,6 +13,7 @@ from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_task
 from tidemark.sources.model import Source
 
@@ -78,7 +79,7 @@ def test_compact_cut_short_leaves_nothing_for_another_run_to_publish(
     ledger = Ledger(lake, erp.source)
     last = ledger.last_cut()
     assert last is not None
-    assert last.state == cuts.CHECKED
+    assert last.state == CutState.CHECKED
     assert cuts.next_number(lake, ledger) == last.cut
     assert run_task("publish", erp).summary["fresh"] == 0
     assert keys(lake, erp) == {1}

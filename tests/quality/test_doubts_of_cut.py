@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.positions import changed, encode_position
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.doubts import LOG_WENT_BACK, invariants
@@ -39,8 +39,8 @@ def _span(batch: int, file: int, table: str = ORDERS) -> SpanRow:
     return SpanRow(batch=batch, object=table, newest=place, oldest=place, first=at, last=at)
 
 
-def _row(cut: int, state: str = cuts.PUBLISHED, table: str = ORDERS, **fields: Any) -> TableRow:
-    took = {"events": 1, "applied": 1} if state == cuts.PUBLISHED else {"events": 1, "held": 1}
+def _row(cut: int, state: TableState = TableState.PUBLISHED, table: str = ORDERS, **fields: Any) -> TableRow:
+    took = {"events": 1, "applied": 1} if state == TableState.PUBLISHED else {"events": 1, "held": 1}
     return TableRow(cut=cut, object=table, state=state, **{"batch": cut, **took, **fields})
 
 
@@ -49,8 +49,8 @@ def _doubts(
 ) -> dict[str, list[Doubt]]:
     """The doubts of a cut that follows published ones, each of which has the number of its batch."""
     source, numbers = _source(f"of_cut_{next(_numbers)}"), list(published)
-    ledger, newest = Ledger(lake, source.source), CutRow(cut=9, state=cuts.CANDIDATE, batch=9)
-    ledger.replace(CutRow, [newest, *(CutRow(cut=each, state=cuts.PUBLISHED, batch=each) for each in numbers)])
+    ledger, newest = Ledger(lake, source.source), CutRow(cut=9, state=CutState.CANDIDATE, batch=9)
+    ledger.replace(CutRow, [newest, *(CutRow(cut=each, state=CutState.PUBLISHED, batch=each) for each in numbers)])
     ledger.replace(TableRow, list(rows))
     ledger.replace(SpanRow, list(spans))
     return doubts_of_cut(source, ledger, newest, into)
@@ -66,29 +66,34 @@ FAILED_OVER = [_span(1, 10), _span(2, 3), _span(1, 10, REST), _span(2, 11, REST)
 """In batch 2 the changes of one table come from the log of another server."""
 
 CASES: dict[str, tuple[list[SpanRow], list[TableRow], list[str], dict[str, list[tuple[str, str]]]]] = {
-    "it_is_not_in_the_cut": (FAILED_OVER, [_row(1), _row(2, cuts.STOPPED, batch=1)], [REST], {}),
+    "it_is_not_in_the_cut": (FAILED_OVER, [_row(1), _row(2, TableState.STOPPED, batch=1)], [REST], {}),
     "it_was_stopped": (
         FAILED_OVER,
-        [_row(1), _row(2, cuts.STOPPED, batch=1)],
+        [_row(1), _row(2, TableState.STOPPED, batch=1)],
         [ORDERS],
         {ORDERS: [(LOG_WENT_BACK, "02")]},
     ),
     "it_was_stopped_and_goes_on": (
         [*FAILED_OVER, _span(9, 3)],
-        [_row(1), _row(2, cuts.STOPPED, batch=1)],
+        [_row(1), _row(2, TableState.STOPPED, batch=1)],
         [ORDERS],
         {ORDERS: [(LOG_WENT_BACK, "02")]},
     ),
-    "all_of_it_was_held": (FAILED_OVER, [_row(1), _row(2, cuts.UNMOVED)], [ORDERS], {ORDERS: [(LOG_WENT_BACK, "02")]}),
+    "all_of_it_was_held": (
+        FAILED_OVER,
+        [_row(1), _row(2, TableState.UNMOVED)],
+        [ORDERS],
+        {ORDERS: [(LOG_WENT_BACK, "02")]},
+    ),
     "all_of_it_was_held_while_a_row_was_erased": (
         FAILED_OVER,
-        [_row(1), _row(2, cuts.UNMOVED), _row(3, batch=2, events=2, applied=0, held=1, erased=1)],
+        [_row(1), _row(2, TableState.UNMOVED), _row(3, batch=2, events=2, applied=0, held=1, erased=1)],
         [ORDERS],
         {ORDERS: [(LOG_WENT_BACK, "02")]},
     ),
     "it_waited_from_the_beginning": (
         FAILED_OVER,
-        [_row(1, cuts.WAITING, batch=0), _row(2, cuts.WAITING, batch=0)],
+        [_row(1, TableState.WAITING, batch=0), _row(2, TableState.WAITING, batch=0)],
         [ORDERS],
         {ORDERS: [(LOG_WENT_BACK, "02")]},
     ),
@@ -96,7 +101,7 @@ CASES: dict[str, tuple[list[SpanRow], list[TableRow], list[str], dict[str, list[
     "it_was_approved_while_a_part_was_held": (FAILED_OVER, [_row(1), _row(2, events=3, held=2)], [ORDERS], {}),
     "the_new_log_is_above_what_it_stands_at": (
         [_span(1, 2), _span(2, 5), _span(3, 4), _span(9, 4)],
-        [_row(1), _row(2, cuts.STOPPED, batch=1), _row(3, cuts.STOPPED, batch=1)],
+        [_row(1), _row(2, TableState.STOPPED, batch=1), _row(3, TableState.STOPPED, batch=1)],
         [ORDERS],
         {ORDERS: [(LOG_WENT_BACK, "03")]},
     ),
@@ -123,11 +128,11 @@ def test_a_table_that_takes_nothing_in_holds_no_cut(lake: Lake) -> None:
     """Its events are in no table of the cut, so nobody is asked to approve it, and it passes without a problem."""
     source = _source(f"of_cut_{next(_numbers)}")
     ledger = Ledger(lake, source.source)
-    states = {1: cuts.PUBLISHED, 2: cuts.CANDIDATE}
+    states = {1: CutState.PUBLISHED, 2: CutState.CANDIDATE}
     ledger.replace(CutRow, [CutRow(cut=each, state=state, batch=each) for each, state in states.items()])
-    ledger.replace(TableRow, [_row(1), _row(2, cuts.STOPPED, batch=1, reason="another writer changed it")])
+    ledger.replace(TableRow, [_row(1), _row(2, TableState.STOPPED, batch=1, reason="another writer changed it")])
     ledger.replace(SpanRow, FAILED_OVER)
     assert check.run(source).problems == ()
     cut = ledger.last_cut()
     assert cut is not None
-    assert cut.state == cuts.CHECKED
+    assert cut.state == CutState.CHECKED

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from support.histories import Table, deliver, timed
 from support.running import run_all
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.pipeline import run_stage
 from tidemark.quality.freshness import OF_SOURCE, OF_TABLE, judged
 from tidemark.sources.freshness import Freshness
@@ -31,7 +31,7 @@ def _source(**fields: Any) -> Source:
 
 def _table(name: str, hours: float | None, *, cut: int = 1) -> TableRow:
     at = None if hours is None else NOW - timedelta(hours=hours)
-    return TableRow(cut=cut, object=name, target=f"lake.{name}", state=cuts.PUBLISHED, batch=1, committed_at=at)
+    return TableRow(cut=cut, object=name, target=f"lake.{name}", state=TableState.PUBLISHED, batch=1, committed_at=at)
 
 
 def _batch(number: int, hours: float | None) -> BatchRow:
@@ -159,7 +159,7 @@ def test_a_stale_table_holds_the_cut_and_fails_each_run_until_it_is_fresh(
     assert not any("heartbeat" in text for text in (*report.problems, *report.remarks))
     cut = ledger.last_cut()
     assert cut is not None
-    assert cut.state == cuts.AWAITING_APPROVAL
+    assert cut.state == CutState.AWAITING_APPROVAL
     found = {row.name: (row.success, row.severity, row.columns) for row in ledger.checks() if row.target == "stale"}
     assert found == {OF_SOURCE: (True, "warn", ()), OF_TABLE: (False, "block", ("stale.stale",))}
 

@@ -18,6 +18,7 @@ from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, reprocessings
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 
@@ -53,7 +54,7 @@ class _Shop:
     def normalize_again(self, source: Source, **interval: Any) -> None:
         run_stage("normalize", source, interval.get("start"), interval.get("end"), reprocess=True)
 
-    def build(self, number: int, state: str = cuts.CANDIDATE) -> CutRow:
+    def build(self, number: int, state: CutState = CutState.CANDIDATE) -> CutRow:
         """Write the cut that compact would build now."""
         batch = max(row.batch for row in self.ledger.batches())
         newest = reprocessings.newest(self.ledger) or None
@@ -156,7 +157,7 @@ def test_a_cut_from_before_answers_for_nothing_that_was_derived_since(shop: _Sho
     """Publishing was cut short, events were derived again, and then the cut was published to its end."""
     named = shop.named()
     shop.land("1", [*map(_named, range(5)), *map(_nameless, range(10, 40))], named)
-    shop.build(1, cuts.PUBLISHING)
+    shop.build(1, CutState.PUBLISHING)
     shop.normalize_again(shop.source)
     cuts.finish(shop.lake, shop.ledger)
     (problem,) = shop.judge(2)

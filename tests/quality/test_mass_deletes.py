@@ -17,9 +17,9 @@ from tidemark.compaction.pending import is_awaiting_approval
 from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport, compact
@@ -86,11 +86,11 @@ def _loaded(table: Table, rows: int) -> list[Change]:
 def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark: SparkSession, lake: Lake) -> None:
     """Held with all tables of its cut; a later run holds it again, with what is new; only its own number approves."""
     shop = _source(source, max_deletes=0.5)
-    assert _run(shop, "a", [*_loaded(T, 4), *_loaded(OTHER, 2)])["state"] == cuts.CHECKED
+    assert _run(shop, "a", [*_loaded(T, 4), *_loaded(OTHER, 2)])["state"] == CutState.CHECKED
     publish(shop)
 
     held = _run(shop, "b", [*(T.delete(20 + number, number) for number in (1, 2, 3)), OTHER.insert(30, 9, "n", "n")])
-    assert (held["cut"], held["state"]) == (2, cuts.AWAITING_APPROVAL)
+    assert (held["cut"], held["state"]) == (2, CutState.AWAITING_APPROVAL)
     assert "rows deleted beyond the limit" in held["problems"]
     assert f"3 of 4 rows of {shop.source}.items (allowed: 2)" in held["problems"]
     assert f"tidemark publish {shop.source} --approve 2" in held["problems"]
@@ -102,14 +102,14 @@ def test_a_cut_that_deletes_too_much_waits_for_its_approval(source: Make, spark:
         publish(shop, approve=1)
 
     kept = _run(shop, "b", [])  # nothing new: what is being looked at stays as it is
-    assert (kept["cut"], kept["state"]) == (2, cuts.AWAITING_APPROVAL)
+    assert (kept["cut"], kept["state"]) == (2, CutState.AWAITING_APPROVAL)
 
     Ledger(lake, shop.source).request_rebuild(["shop.others"])
     grown = _run(shop, "c", [T.insert(40, 7, "new", "new")])
-    assert (grown["cut"], grown["state"]) == (3, cuts.AWAITING_APPROVAL)
+    assert (grown["cut"], grown["state"]) == (3, CutState.AWAITING_APPROVAL)
     assert "3 of 4 rows" in grown["problems"]
     kept = _run(shop, "c", [])  # its own request is pending until it is published
-    assert (kept["cut"], kept["state"]) == (3, cuts.AWAITING_APPROVAL)
+    assert (kept["cut"], kept["state"]) == (3, CutState.AWAITING_APPROVAL)
     with pytest.raises(ConfigurationError, match="the newest is 3, held"):
         publish(shop, approve=2)
     assert _ids(lake, shop) == [1, 2, 3, 4]
@@ -134,10 +134,10 @@ def test_a_held_cut_stays_until_it_lacks_something(lake: Lake) -> None:
     ledger = Ledger(lake, "awaiting")
     ledger.request_rebuild(["shop.built", "shop.stopped"], by_hand=True)
     first = ledger.rebuild_requests()
-    built = TableRow(cut=1, object="shop.built", state=cuts.CANDIDATE, batch=3, rebuilt=first["shop.built"])
-    rows = [built, TableRow(cut=1, object="shop.stopped", state=cuts.STOPPED, batch=2)]
+    built = TableRow(cut=1, object="shop.built", state=TableState.CANDIDATE, batch=3, rebuilt=first["shop.built"])
+    rows = [built, TableRow(cut=1, object="shop.stopped", state=TableState.STOPPED, batch=2)]
     ledger.replace(TableRow, rows, equals("cut", 1))
-    for state, awaits in ((cuts.CHECKED, False), (cuts.AWAITING_APPROVAL, True)):
+    for state, awaits in ((CutState.CHECKED, False), (CutState.AWAITING_APPROVAL, True)):
         ledger.replace(CutRow, [CutRow(cut=1, state=state, batch=3)], equals("cut", 1))
         assert is_awaiting_approval(ledger, 3, first, {"shop.stopped": 2}) is awaits
     assert not is_awaiting_approval(ledger, 4, first, {})
@@ -210,8 +210,8 @@ def _refusal(source: Source, approve: int | None) -> str:
 @pytest.mark.spark
 def test_what_counts_as_deleted(story: Story) -> None:
     """TRUNCATE deletes all rows; a changed key, and a row deleted and inserted again, delete none."""
-    assert (story.moved["state"], story.ids) == (cuts.CHECKED, [2, 3, 11])
-    assert story.emptied["state"] == cuts.AWAITING_APPROVAL
+    assert (story.moved["state"], story.ids) == (CutState.CHECKED, [2, 3, 11])
+    assert story.emptied["state"] == CutState.AWAITING_APPROVAL
     assert "3 of 3 rows of deleting.others (allowed: 0)" in story.emptied["problems"]
     assert story.allowed.problems == ()  # the limit is the one in the file as it is now
     assert story.others == [1]
@@ -222,12 +222,12 @@ def test_a_crash_while_a_held_cut_is_replaced_leaves_nothing_to_approve(story: S
     """Between dropping the held candidates and building new ones there is no cut to publish, and its number is gone."""
     assert all("not built yet" in text for text in story.refused)
     assert story.judged.summary == {"tables": 0}
-    assert (story.again["cut"], story.again["state"]) == (story.emptied["cut"] + 1, cuts.AWAITING_APPROVAL)
+    assert (story.again["cut"], story.again["state"]) == (story.emptied["cut"] + 1, CutState.AWAITING_APPROVAL)
 
 
 @pytest.mark.spark
 def test_approval_does_not_help_a_cut_that_failed_another_check(story: Story) -> None:
     """Only the limit of deletes can be approved away."""
-    assert story.failed["state"] == cuts.FAILED
+    assert story.failed["state"] == CutState.FAILED
     assert "failed a blocking check" in story.of_approval
     assert story.rows == [2, 3, 4, 11]

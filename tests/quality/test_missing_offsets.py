@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from support.histories import Table, deliver, message
 from support.running import run_all
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.offset_rows import rows_of
+from tidemark.ledger.states import CutState
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.offsets import OffsetsSeen
 from tidemark.pipeline import run_stage
@@ -143,7 +143,7 @@ def test_a_file_that_is_missing_is_told_until_it_lands(spark: SparkSession, lake
     held = run_stage("check", blocking, None, None)
     assert sum(f"offsets 7 to 8 of shop.gap, partition 2, {place}" in problem for problem in held.problems) == 1
     assert "3 to 4" not in str(held.problems)  # it was reported before
-    assert ledger.last_cut().state == cuts.AWAITING_APPROVAL  # type: ignore[union-attr]
+    assert ledger.last_cut().state == CutState.AWAITING_APPROVAL  # type: ignore[union-attr]
     deliver(tmp_path, "2", _records(7, 8, 3, 4))
     assert run_all(blocking)["check"].remarks == ()
     rows = ledger.checks()

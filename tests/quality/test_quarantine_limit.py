@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from support.histories import Table, canal, deliver, message
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.sources.invariants import Invariants
 from tidemark.sources.model import Source
@@ -77,7 +77,7 @@ def _judged(source: Source, asked: str) -> tuple[str, str]:
     report = run_stage("check", chosen, None, None)
     cut = Ledger(Lake.open(), source.source).last_cut()
     assert cut is not None
-    assert bool(report.problems) == (cut.state != cuts.CHECKED)
+    assert bool(report.problems) == (cut.state != CutState.CHECKED)
     return cut.state, "\n".join(report.remarks)
 
 
@@ -94,34 +94,34 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     sound = [message(OTHERS.insert(number, number, "1.50")) for number in (1, 2)]
     foreign = canal("items", "INSERT", {"id": "bigint"}, ("1",), key=("id",))
     state, problems = _run(shop, "a", [*sound, *(foreign for _ in range(10))])
-    assert state == cuts.AWAITING_APPROVAL
+    assert state == CutState.AWAITING_APPROVAL
     assert " looks like canal_json and not like debezium_json: correct `format`" in problems
     assert f"10 of 12 messages of {shop.source} cannot be read (allowed: 9)" in problems
     assert f"`tidemark publish {shop.source} --approve 1`" in problems
     state, remarks = _judged(shop, "warn")
-    assert state == cuts.CHECKED
+    assert state == CutState.CHECKED
     assert (
         f"{shop.source}: messages quarantined beyond the limit (table) warns: 10 of 12; expected at most 9" in remarks
     )
     assert "(allowed: 9). One is message " in remarks
-    assert _judged(shop, "off") == (cuts.CHECKED, "")
-    assert _judged(shop, "block")[0] == cuts.AWAITING_APPROVAL
+    assert _judged(shop, "off") == (CutState.CHECKED, "")
+    assert _judged(shop, "block")[0] == CutState.AWAITING_APPROVAL
     with pytest.raises(ExpectationError, match="--approve 1"):
         publish(shop)
     assert publish(shop, approve=1).problems == ()
 
     wrong = [message(ITEMS.insert(number, number, "much")) for number in range(10, 22)]
     state, problems = _run(shop, "b", [*wrong, message(OTHERS.insert(30, 3, "more"))])
-    assert state == cuts.AWAITING_APPROVAL
+    assert state == CutState.AWAITING_APPROVAL
     assert f"leave out 12 of 12 events of {shop.source}.items (allowed: 9)" in problems
     assert "others" not in problems
     state, remarks = _judged(shop, "warn")
-    assert state == cuts.CHECKED
+    assert state == CutState.CHECKED
     assert f"{shop.source}.items: events quarantined beyond the limit (table) warns: 3; expected 0" in remarks
     assert f"{shop.source}.items: 12 of 12 events are set aside. One is message " in remarks
     state, remarks = _judged(shop, "off")
     assert (state, "beyond the limit" in remarks, f"{shop.source}.items: 12 of 12 events" in remarks) == (
-        cuts.CHECKED,
+        CutState.CHECKED,
         False,
         True,
     )
@@ -135,6 +135,6 @@ def test_a_run_that_could_read_next_to_nothing_is_held(source: Make, spark: Spar
     )
     run_stage("rebuild", dates, None, None, table="others")
     state, problems = _run(dates, "c", [], first=("compact",))
-    assert state == cuts.AWAITING_APPROVAL
+    assert state == CutState.AWAITING_APPROVAL
     assert f"delete 2 of 2 rows of {shop.source}.others (allowed: 1)" in problems
     assert lake.load((shop.source, "others")).scan().count() == 2

@@ -18,10 +18,10 @@ from support.running import run_all
 from tidemark.ddl.table_renames import renames_by_table
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import ContentRow, CutRow, StatementRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.pipeline import run_stage
 from tidemark.positions import encode_position
 from tidemark.quality.doubt import Doubt
@@ -90,9 +90,9 @@ def _doubts(
     ledger = Ledger(lake, f"renamed_{next(_numbers)}")
     ledger.replace(StatementRow, list(statements))
     for number, (name, batch) in enumerate((published or {}).items(), start=1):
-        ledger.replace(TableRow, [TableRow(cut=number, object=name, state=cuts.PUBLISHED, batch=batch)])
-        ledger.replace(CutRow, [CutRow(cut=number, state=cuts.PUBLISHED, batch=batch)])
-    rows = [TableRow(cut=9, object=name, state=cuts.CANDIDATE, batch=3) for name in ("shop.a", "shop.b")]
+        ledger.replace(TableRow, [TableRow(cut=number, object=name, state=TableState.PUBLISHED, batch=batch)])
+        ledger.replace(CutRow, [CutRow(cut=number, state=CutState.PUBLISHED, batch=batch)])
+    rows = [TableRow(cut=9, object=name, state=TableState.CANDIDATE, batch=3) for name in ("shop.a", "shop.b")]
     if spans:
         ledger.replace(SpanRow, list(spans))
     if contents:

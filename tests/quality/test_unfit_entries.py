@@ -13,9 +13,9 @@ from support.histories import Table, deliver, message
 from support.running import run_all
 from tidemark.events import Column
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow, ShapeRow, StatementRow
+from tidemark.ledger.states import CutState
 from tidemark.pipeline import run_stage
 from tidemark.quality.unfit_entries import UNFIT_COLUMNS, UNFIT_TABLES, judged
 from tidemark.sources.model import Source
@@ -134,4 +134,4 @@ def test_a_warning_publishes_all_tables_and_another_spelling_none(
     assert len(problems) == 3, problems
     cut = Ledger(lake, "unfit").last_cut()
     assert cut is not None
-    assert cut.state == cuts.AWAITING_APPROVAL
+    assert cut.state == CutState.AWAITING_APPROVAL

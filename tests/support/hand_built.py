@@ -13,6 +13,7 @@ from tidemark.lake.names import Identifier, candidate_branch, moved_together
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 
 SCHEMA = pa.schema([("id", pa.int64())])
 TABLES = ("one", "two")
@@ -31,12 +32,14 @@ class Source:
         """Return where a table is published."""
         return Identifier(self.name, table)
 
-    def build(self, number: int, state: str = cuts.CHECKED, *, stopped: str | None = None) -> CutRow:
+    def build(self, number: int, state: CutState = CutState.CHECKED, *, stopped: str | None = None) -> CutRow:
         """Build the cut: each table gets the row ``number``; one may be stopped instead."""
         rows = []
         for table in TABLES:
             if table == stopped:
-                rows.append(TableRow(cut=number, object=table, state=cuts.STOPPED, reason="why", batch=number - 1))
+                rows.append(
+                    TableRow(cut=number, object=table, state=TableState.STOPPED, reason="why", batch=number - 1)
+                )
                 continue
             for identifier in moved_together(self.target(table)):
                 made = self.lake.ensure(identifier, SCHEMA, {})
@@ -47,7 +50,7 @@ class Source:
                     cut=number,
                     object=table,
                     target=str(self.target(table)),
-                    state=cuts.CANDIDATE,
+                    state=TableState.CANDIDATE,
                     batch=number,
                     rebuilt="asked" if table == "two" and number == 1 else None,
                     rows_before=number - 1,

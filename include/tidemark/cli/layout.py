@@ -7,28 +7,30 @@ is still too wide, each row becomes a block, with one line for each column.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from tidemark.ledger.states import TableState, VerdictWord
 from tidemark.text import harmless
 
 _GAP = "  "
 
 _NOTHING = frozenset({"", "0", "0.0"})
 
-_STYLES = {
-    "passed": "green",
-    "published": "green",
-    "approved": "green",
-    "warned": "yellow",
-    "held": "yellow",
-    "waiting": "yellow",
-    "failed": "bold red",
-    "stopped": "bold red",
+_STYLES: Final[Mapping[str, str]] = {
+    VerdictWord.PASSED: "green",
+    TableState.PUBLISHED: "green",
+    VerdictWord.APPROVED: "green",
+    VerdictWord.WARNED: "yellow",
+    VerdictWord.HELD: "yellow",
+    TableState.WAITING: "yellow",
+    VerdictWord.FAILED: "bold red",
+    TableState.STOPPED: "bold red",
 }
 """Colours of the words of a verdict or a state. The word says the same without its colour."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
+from tidemark.ledger.states import CutState, VerdictWord
 from tidemark.report.words import duration, time
 
 _OPEN_SHOWN = 10
@@ -129,9 +130,9 @@ def _attention(entry: Mapping[str, Any]) -> Iterator[str]:
 def _next_step(entry: Mapping[str, Any], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield what goes on with a cut that a check or a person has to release."""
     source, cut = entry["source"], entry["cut"]
-    if not cut or cut["state"] not in {"held", "failed"}:
+    if not cut or cut["state"] not in {CutState.AWAITING_APPROVAL, CutState.FAILED}:
         return
-    if cut["state"] == "held":
+    if cut["state"] == CutState.AWAITING_APPROVAL:
         yield (
             f"{source}: cut {cut['number']} awaits approval: `tidemark check {source}` says why, "
             f"`tidemark publish {source} --approve {cut['number']}` publishes it"
@@ -139,7 +140,7 @@ def _next_step(entry: Mapping[str, Any], failed: Mapping[str, Sequence[str]]) ->
         return
     checks = [f"{table}: {', '.join(names)}" for table, names in failed.items()]
     named = "; ".join(checks) or ", ".join(
-        name for name, table in entry["tables"].items() if table["verdict"] == "failed"
+        name for name, table in entry["tables"].items() if table["verdict"] == VerdictWord.FAILED
     )
     yield f"{source}: cut {cut['number']} failed a check, and nothing of it is published: {named}"
     yield (

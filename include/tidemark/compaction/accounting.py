@@ -13,9 +13,9 @@ from tidemark.compaction.rows_before import rows_before
 from tidemark.compaction.run import Run
 from tidemark.errors import LedgerError
 from tidemark.lake.branches import ancestry
-from tidemark.ledger import cuts
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import TableState
 from tidemark.tables.plan import Found
 from tidemark.values.iso8601 import EPOCH
 
@@ -95,12 +95,12 @@ def row(decision: Built | Waiting | Unmoved | Stopped, run: Run) -> TableRow:
         case Built():
             return _built(decision, run)
         case Waiting(found=found, reason=reason, request=request):
-            waits = _all_held(found, run, cuts.WAITING, reason)
+            waits = _all_held(found, run, TableState.WAITING, reason)
             if request is None:
                 return waits
             return msgspec.structs.replace(waits, rebuilt=request, rows_after=0, deleted=waits.rows_before)
         case Stopped(found=found, reason=reason):
-            return _all_held(found, run, cuts.STOPPED, reason)
+            return _all_held(found, run, TableState.STOPPED, reason)
         case Unmoved(object=name, target=target, withheld=withheld):
             counts = EventCounts(
                 events=withheld.held + withheld.discarded, superseded=withheld.discarded, held=withheld.held
@@ -110,7 +110,7 @@ def row(decision: Built | Waiting | Unmoved | Stopped, run: Run) -> TableRow:
                 cut=run.cut.number,
                 object=name,
                 target=None if target is None else str(target),
-                state=cuts.UNMOVED,
+                state=TableState.UNMOVED,
                 batch=run.cut.batch,
                 rows_before=rows,
                 rows_after=rows,
@@ -126,7 +126,7 @@ def _built(built: Built, run: Run) -> TableRow:
         cut=run.cut.number,
         object=built.object,
         target=str(built.target),
-        state=cuts.CANDIDATE,
+        state=TableState.CANDIDATE,
         batch=run.cut.batch,
         rebuilt=built.request,
         rows_before=before,
@@ -139,7 +139,7 @@ def _built(built: Built, run: Run) -> TableRow:
     return written.with_counts(built.counts)
 
 
-def _all_held(found: Found, run: Run, state: str, reason: str) -> TableRow:
+def _all_held(found: Found, run: Run, state: TableState, reason: str) -> TableRow:
     """Return the row of a table that stays where it is, with all of its new events held."""
     events = found.events + found.withheld.held + found.withheld.discarded
     rows = run.rows_of(found.object)

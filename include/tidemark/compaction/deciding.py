@@ -21,8 +21,8 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake import foreign, names
 from tidemark.lake.branches import cut_tags
 from tidemark.lake.names import Identifier
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import BY_HAND
+from tidemark.ledger.states import TableState
 from tidemark.sources.schema_policy import Retyped
 from tidemark.tables import columns as table_columns
 from tidemark.tables import epochs, evolving, planner, schema_policies
@@ -65,7 +65,7 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
 
 def _is_new(run: Run, found: Found) -> bool:
     row = run.published.get(found.object)
-    return found.table is None and (row is None or row.state in {cuts.WAITING, cuts.STOPPED})
+    return found.table is None and (row is None or row.state in {TableState.WAITING, TableState.STOPPED})
 
 
 def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:

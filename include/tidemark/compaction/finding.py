@@ -20,10 +20,9 @@ from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, at_most, equals
 from tidemark.lake.names import Identifier, history, whole_beside
 from tidemark.lake.properties import keeps_whole
-from tidemark.ledger import cuts
 from tidemark.ledger.expired import Expired
-from tidemark.ledger.ledger import seniority
 from tidemark.ledger.rows import ContentRow, ShapeRow
+from tidemark.ledger.states import TableState
 from tidemark.sources.routes import is_folded
 from tidemark.tables import schema_policies, shard_rules
 from tidemark.tables import withheld as withholding
@@ -121,7 +120,7 @@ def _stated(
 
 def gone(run: Run, finds: Iterable[Found]) -> list[Found]:
     """Return the tables that were published and are not where the source file says that they are."""
-    were_there = {row.object for row in run.ledger.tables(equals("state", cuts.PUBLISHED))} - run.requests.keys()
+    were_there = {row.object for row in run.ledger.tables(equals("state", TableState.PUBLISHED))} - run.requests.keys()
     return [
         found
         for found in finds
@@ -236,7 +235,9 @@ def _found(news: _News) -> Found:
         name=news.table.name,
         events=events + sum(row.events for row in new),
         truncates=truncates + sum(row.events for row in new if row.operation == Operation.TRUNCATE),
-        shapes={row.shape: row.parsed() for row in sorted(news.shapes, key=seniority) if row.shape in used},
+        shapes={
+            row.shape: row.parsed() for row in sorted(news.shapes, key=lambda row: row.seniority) if row.shape in used
+        },
         keys=sorted({row.key for row in news.contents if row.key is not None}),
         unkeyed=any(row.key is None for row in news.contents if row.operation != Operation.TRUNCATE),
         partial=any(row.partial for row in news.contents),

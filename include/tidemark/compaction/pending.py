@@ -11,6 +11,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import BY_HAND, Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import LEFT_BEHIND, CutState, TableState
 from tidemark.ledger.transactions import OPEN, GivenUp
 from tidemark.sources.choices import Transactions
 from tidemark.sources.model import Source
@@ -26,13 +27,13 @@ def standing_of(last: CutRow | None, published: Mapping[str, TableRow], more: Ma
             behind the last cut.
         more: further tables that stand behind it, with their batches (``Routing.behind``).
     """
-    behind = {name: row.batch for name, row in published.items() if row.state in {cuts.STOPPED, cuts.WAITING}}
+    behind = {name: row.batch for name, row in published.items() if row.state in LEFT_BEHIND}
     return Standing(batch=last.batch if last else 0, behind={**behind, **more} if last else {})
 
 
 def is_up_to_date(last: CutRow | None, published: Mapping[str, TableRow], newest: int) -> bool:
     """Return whether every table holds all that it can hold; a table that waits for its columns cannot hold more."""
-    stopped = [row.batch for row in published.values() if row.state == cuts.STOPPED]
+    stopped = [row.batch for row in published.values() if row.state == TableState.STOPPED]
     return newest <= min([last.batch if last else 0, *stopped])
 
 
@@ -46,7 +47,7 @@ def is_awaiting_approval(ledger: Ledger, batch: int, requests: Mapping[str, str]
         behind: tables that lack events of the last published cut.
     """
     cut = ledger.last_cut()
-    if cut is None or cut.state != cuts.AWAITING_APPROVAL or cut.batch != batch:
+    if cut is None or cut.state != CutState.AWAITING_APPROVAL or cut.batch != batch:
         return False
     rows = {row.object: row for row in cuts.tables_of(ledger, cut.cut)} if requests or behind else {}
     has_answers = all(name in rows and _has_met(rows[name], request) for name, request in requests.items())
@@ -55,7 +56,7 @@ def is_awaiting_approval(ledger: Ledger, batch: int, requests: Mapping[str, str]
 
 def _has_met(row: TableRow, request: str) -> bool:
     """Return whether a table of a cut was built for a request, or was stopped in spite of it."""
-    if row.state == cuts.STOPPED:
+    if row.state == TableState.STOPPED:
         asked = datetime.fromisoformat(request.removesuffix(BY_HAND))
         return row.written_at is not None and asked < row.written_at
     return row.rebuilt == request

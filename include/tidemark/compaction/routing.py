@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidemark.events import TableId
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import BY_HAND, Ledger
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import LEFT_BEHIND
 from tidemark.sources import routes
 from tidemark.sources.model import Source
 from tidemark.sources.routes import Route
@@ -93,7 +93,7 @@ class Routing:
         own = self.first.keys() - self.folded.keys()
         apart = {name for name in own if any(matched(each, name) for each in entries)}
         never = {name: 0 for name in self.names | apart if name in self.newest and name not in published}
-        there = {name: row for name, row in published.items() if row.state not in {cuts.STOPPED, cuts.WAITING}}
+        there = {name: row for name, row in published.items() if row.state not in LEFT_BEHIND}
         late = {name: row.batch for name, row in there.items() if row.batch < self.newest.get(name, 0)}
         return late | never
 

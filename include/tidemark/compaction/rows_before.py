@@ -13,7 +13,7 @@ from tidemark.lake.branches import head
 from tidemark.lake.filters import equals
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import published
-from tidemark.ledger import cuts
+from tidemark.ledger.states import TableState
 
 
 def rows_before(run: Run, name: str, target: Identifier) -> int:
@@ -39,7 +39,7 @@ def _is_in_ledger(run: Run, name: str, table: Table) -> bool:
     if row is None or row.snapshot is not None:
         return False
     # The table stayed where it was in the newest cuts: an earlier one says on which snapshot.
-    rows = run.ledger.tables(equals("object", name), equals("state", cuts.PUBLISHED))
+    rows = run.ledger.tables(equals("object", name), equals("state", TableState.PUBLISHED))
     moved = max((each for each in rows if each.cut <= row.cut), key=lambda each: each.cut, default=None)
     return moved is not None and moved.snapshot in {stands, None}
 

@@ -22,6 +22,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import LEFT_BEHIND, CutState, TableState
 from tidemark.normalization.erased_keys import Erasure
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
 
@@ -29,7 +30,6 @@ _Holds = Callable[[pa.RecordBatch], pa.Array]
 
 _MAPS = ("versions",)
 
-_LEFT_BEHIND = frozenset({cuts.STOPPED, cuts.WAITING})
 """States of tables whose new events wait. What was published under their names before goes into the cut as well."""
 
 
@@ -124,10 +124,10 @@ def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tupl
         own = erased if name == subject.object else 0
         rows.append(_row(lake, target, standings[name], number, erased=own, gone=gone))
     ledger.replace(TableRow, rows, equals("cut", number))
-    cut = CutRow(cut=number, state=cuts.CHECKED, batch=last.batch, reprocessed=last.reprocessed)
+    cut = CutRow(cut=number, state=CutState.CHECKED, batch=last.batch, reprocessed=last.reprocessed)
     ledger.replace(CutRow, [cut], equals("cut", number))
     for row in rows:
-        if row.state in _LEFT_BEHIND:  # publishing leaves them where they are
+        if row.state in LEFT_BEHIND:  # publishing leaves them where they are
             cuts.move(lake, row.identifier, number)
     cuts.publish(lake, ledger, cut)
     return number, removed
@@ -141,7 +141,7 @@ def _row(lake: Lake, target: Identifier, standing: TableRow, number: int, *, era
         standing,
         cut=number,
         target=str(target),
-        state=standing.state if standing.state in _LEFT_BEHIND else cuts.CANDIDATE,
+        state=standing.state if standing.state in LEFT_BEHIND else TableState.CANDIDATE,
         events=standing.held + erased,
         applied=0,
         superseded=0,

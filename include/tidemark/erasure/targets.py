@@ -12,9 +12,9 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, moved_together, whole_beside
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, STATE_OF_PROPERTY
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import TableState
 from tidemark.sources.routes import entry_of, is_folded
 from tidemark.tables.shard_rules import ever_folded, recorded
 from tidemark.values.declared_types import matched
@@ -59,7 +59,7 @@ def targets_of(lake: Lake, ledger: Ledger, subject: ErasedRow) -> Targets:
 
 def published_rows(ledger: Ledger) -> list[TableRow]:
     """Return the rows of tables that were published, the newest last, whatever became of a table later."""
-    return sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
+    return sorted(ledger.tables(equals("state", TableState.PUBLISHED)), key=lambda row: row.cut)
 
 
 def last_targets(rows: Iterable[TableRow]) -> dict[str, Identifier]:

@@ -22,39 +22,20 @@ from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, m
 from tidemark.ledger import moving
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 
 log = structlog.get_logger(__name__)
-
-CANDIDATE = "candidate"
-FAILED = "failed"
-
-AWAITING_APPROVAL = "held"
-"""Only checks failed that a person may overrule: a person may approve it."""
-
-CHECKED = "checked"
-PUBLISHING = "publishing"
-PUBLISHED = "published"
-STOPPED = "stopped"
-UNMOVED = "unmoved"
-"""All new events of the table are held, or belong to undone transactions: the table stays, and its row counts them."""
-
-WAITING = "waiting"
-"""There is no table yet: nothing but TRUNCATE came for it, or it lacks consent. It stands where a stopped one would."""
-
-REPLACED = "replaced"
-"""The cut awaited approval and was dropped for one that holds more, it lost a candidate, or another writer moved a
-``main``. Its number is not used again, as someone may be approving it."""
 
 
 def last_published(ledger: Ledger) -> CutRow | None:
     """Return the newest cut that readers of ``main`` see."""
-    return max(ledger.cuts(equals("state", PUBLISHED)), key=lambda row: row.cut, default=None)
+    return max(ledger.cuts(equals("state", CutState.PUBLISHED)), key=lambda row: row.cut, default=None)
 
 
 def under_way(ledger: Ledger) -> CutRow | None:
     """Return the newest cut, if it is not published."""
     cut = ledger.last_cut()
-    return None if cut is None or cut.state == PUBLISHED else cut
+    return None if cut is None or cut.state == CutState.PUBLISHED else cut
 
 
 def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ...]]:
@@ -64,7 +45,7 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
         By the published name and the source's name: the table, its state, its history, its feed, and its whole rows
         and versions. Only the first two certainly exist.
     """
-    rows = ledger.tables(equals("state", PUBLISHED))
+    rows = ledger.tables(equals("state", TableState.PUBLISHED))
     return {
         (str(row.identifier), row.object): (
             *moved_together(row.identifier),
@@ -77,7 +58,7 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
 
 def oldest_kept(ledger: Ledger, *, newest: int, since: datetime) -> int:
     """Return the oldest cut that stays readable: one of the ``newest``, or published since a time; 0 without any."""
-    published = sorted(ledger.cuts(equals("state", PUBLISHED)), key=lambda row: -row.cut)
+    published = sorted(ledger.cuts(equals("state", CutState.PUBLISHED)), key=lambda row: -row.cut)
     kept = [
         row.cut
         for place, row in enumerate(published)
@@ -102,11 +83,11 @@ def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
     Raises:
         ConfigurationError: there is no such cut, or it is not published.
     """
-    published = {row.cut for row in ledger.cuts(equals("state", PUBLISHED))}
+    published = {row.cut for row in ledger.cuts(equals("state", CutState.PUBLISHED))}
     if cut not in published:
         known = f"{min(published)} to {max(published)}" if published else "none yet"
         raise ConfigurationError(f"cut {cut} is not published; published cuts: {known}")
-    rows = sorted(ledger.tables(equals("state", PUBLISHED)), key=lambda row: row.cut)
+    rows = sorted(ledger.tables(equals("state", TableState.PUBLISHED)), key=lambda row: row.cut)
     return {str(row.identifier): row for row in rows if row.cut <= cut}
 
 
@@ -130,10 +111,10 @@ def tables_of(ledger: Ledger, cut: int) -> list[TableRow]:
 
 def is_built(row: TableRow) -> bool:
     """Return whether a table of a cut has a candidate."""
-    return row.state not in {STOPPED, UNMOVED, WAITING}
+    return row.state not in {TableState.STOPPED, TableState.UNMOVED, TableState.WAITING}
 
 
-def set_state(ledger: Ledger, cut: CutRow, state: str) -> CutRow:
+def set_state(ledger: Ledger, cut: CutRow, state: CutState) -> CutRow:
     """Write a cut's new state to the ledger, and return the cut with it."""
     changed = msgspec.structs.replace(cut, state=state)
     ledger.replace(CutRow, [changed], equals("cut", cut.cut))
@@ -160,16 +141,16 @@ def publish(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     try:
         _require_judged(cut, built, required)
         _require_movable(tables.values(), cut.cut)
-        cut = set_state(ledger, cut, PUBLISHING)
+        cut = set_state(ledger, cut, CutState.PUBLISHING)
         for row in built:
             move(lake, row.identifier, cut.cut, tables)
     except PublishConflictError:
         _give_up(lake, ledger, cut)  # another writer was faster
         raise
-    shown = [msgspec.structs.replace(row, state=PUBLISHED) if is_built(row) else row for row in rows]
+    shown = [msgspec.structs.replace(row, state=TableState.PUBLISHED) if is_built(row) else row for row in rows]
     ledger.replace(TableRow, shown, equals("cut", cut.cut))
-    ledger.answered({row.object: row.rebuilt for row in shown if row.rebuilt and row.state != STOPPED})
-    set_state(ledger, cut, PUBLISHED)
+    ledger.answered({row.object: row.rebuilt for row in shown if row.rebuilt and row.state != TableState.STOPPED})
+    set_state(ledger, cut, CutState.PUBLISHED)
     log.info("published", cut=cut.cut, tables=len(rows))
 
 
@@ -178,12 +159,12 @@ def finish(lake: Lake, ledger: Ledger) -> None:
 
     Where another writer moved a ``main`` meanwhile, the cut is to be built again instead.
     """
-    for cut in ledger.cuts(equals("state", PUBLISHING)):
+    for cut in ledger.cuts(equals("state", CutState.PUBLISHING)):
         log.info("publishing_resumed", cut=cut.cut)
         try:
             publish(lake, ledger, cut)
         except PublishConflictError as error:
-            if not ledger.cuts(equals("cut", cut.cut), equals("state", REPLACED)):
+            if not ledger.cuts(equals("cut", cut.cut), equals("state", CutState.REPLACED)):
                 raise
             log.warning("cut_is_built_again", cut=cut.cut, reason=str(error))
 
@@ -196,7 +177,7 @@ def finish_or_drop(lake: Lake, ledger: Ledger) -> None:
     try:
         finish(lake, ledger)
     except (PublishConflictError, ConfigurationError) as error:
-        for cut in ledger.cuts(equals("state", PUBLISHING)):
+        for cut in ledger.cuts(equals("state", CutState.PUBLISHING)):
             _give_up(lake, ledger, cut)
             log.warning("cut_is_given_up", cut=cut.cut, reason=str(error))
 
@@ -204,7 +185,7 @@ def finish_or_drop(lake: Lake, ledger: Ledger) -> None:
 def _give_up(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
     """Let a cut be built again, and a table that moved without its state from all events (docs/adr/0099)."""
     ledger.request_rebuild(moving.in_part(lake, filter(is_built, tables_of(ledger, cut.cut)), cut.cut))
-    set_state(ledger, cut, REPLACED)
+    set_state(ledger, cut, CutState.REPLACED)
 
 
 def number_of_next(ledger: Ledger) -> int:
@@ -215,16 +196,16 @@ def number_of_next(ledger: Ledger) -> int:
     """
     newest, last = ledger.last_cut(), last_published(ledger)
     number = max(last.cut if last else 0, ledger.left_number()) + 1
-    asked = newest is not None and newest.state in {AWAITING_APPROVAL, REPLACED}
+    asked = newest is not None and newest.state in {CutState.AWAITING_APPROVAL, CutState.REPLACED}
     return max(newest.cut + 1, number) if newest is not None and asked else number
 
 
 def next_number(lake: Lake, ledger: Ledger) -> int:
     """Return the number of the cut that is to be built; candidates of a cut that was never published are dropped."""
     newest, number = ledger.last_cut(), number_of_next(ledger)
-    if newest is not None and newest.state in {AWAITING_APPROVAL, REPLACED}:
+    if newest is not None and newest.state in {CutState.AWAITING_APPROVAL, CutState.REPLACED}:
         # The ledger says so first: a crash then leaves nothing that could be approved without its candidates.
-        set_state(ledger, newest, REPLACED)
+        set_state(ledger, newest, CutState.REPLACED)
         drop_candidates(lake, ledger, newest.cut)
         ledger.forget(TableRow, equals("cut", newest.cut))
     elif newest is not None and newest.cut == number:
@@ -271,7 +252,7 @@ def _require_candidates(ledger: Ledger, cut: CutRow, tables: Collection[Table]) 
     if not gone:
         return
     if not moved:
-        set_state(ledger, cut, REPLACED)
+        set_state(ledger, cut, CutState.REPLACED)
         raise PublishConflictError(f"{', '.join(gone)}: the branch {branch} is gone: run compact again")
     raise PublishConflictError(
         f"{', '.join(gone)}: the branch {branch} is gone, and other tables of cut {cut.cut} are published already: "

@@ -44,6 +44,7 @@ from tidemark.ledger.rows import (
 )
 from tidemark.ledger.schemas import SCHEMAS
 from tidemark.ledger.sealed_statements import unsealed
+from tidemark.ledger.states import CutState
 from tidemark.ledger.tally import Content, Span, Tally
 
 BY_HAND = " by hand"
@@ -53,11 +54,6 @@ _LEFT = "tidemark.left_number."
 """Property of the table of cuts, with the source behind it: see ``Ledger.leave_number``."""
 
 R = TypeVar("R", bound=LedgerRow)
-
-
-def seniority(row: ShapeRow) -> tuple[int, int, str]:
-    """Order shapes by batch and width, so that columns keep the source's order as the table grows."""
-    return (row.batch, len(row.columns), row.shape)
 
 
 class Ledger:
@@ -121,7 +117,7 @@ class Ledger:
     def shapes_by_object(self, objects: Iterable[str]) -> dict[str, dict[str, Shape]]:
         """Return by table the shapes of its events by their ids, the earliest first, then the narrowest."""
         found: dict[str, dict[str, Shape]] = defaultdict(dict)
-        for row in sorted(self.shapes(among("object", objects)), key=seniority):
+        for row in sorted(self.shapes(among("object", objects)), key=lambda row: row.seniority):
             found[row.object][row.shape] = row.parsed()
         return found
 
@@ -204,7 +200,7 @@ class Ledger:
 
     def published_tables(self) -> dict[str, TableRow]:
         """Return by object the newest row that says where its published table stands, or why it stopped before it."""
-        published = {row.cut for row in self.cuts(equals("state", "published"))}
+        published = {row.cut for row in self.cuts(equals("state", CutState.PUBLISHED))}
         rows = sorted(self.tables(), key=lambda row: row.cut)
         return {row.object: row for row in rows if row.cut in published}
 

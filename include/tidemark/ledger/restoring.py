@@ -15,6 +15,7 @@ from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState
 
 
 def _restored(table: Table, cut: int) -> int | None:
@@ -60,7 +61,7 @@ def restore(lake: Lake, ledger: Ledger, cut: int) -> int:
         (own, table, _restored(table, shown[target].cut) if target in shown else None) for target, own, table in tables
     ]
     last = ledger.last_cut()
-    if last is not None and last.state != cuts.PUBLISHED:
+    if last is not None and last.state != CutState.PUBLISHED:
         cuts.drop_candidates(lake, ledger, last.cut)
     ledger.request_rebuild({own for own, table, to in moves if to is not None and _is_to_be_rebuilt(table, to)})
     # A number means one cut for good: somebody may be approving one that was held.

@@ -14,6 +14,7 @@ import msgspec
 from tidemark.events import Operation, Shape, TableId
 from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
+from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.ledger.tally import Content, LoggedStatement, shape_from
 from tidemark.values.iso8601 import from_micros
 
@@ -134,6 +135,11 @@ class ShapeRow(LedgerRow, frozen=True, kw_only=True):
     shape: str
     columns: str
 
+    @property
+    def seniority(self) -> tuple[int, int, str]:
+        """Shapes in its order, by batch and width, keep the source's order of columns as the table grows."""
+        return (self.batch, len(self.columns), self.shape)
+
     def parsed(self) -> Shape:
         """Return the shape."""
         return shape_from(self.columns)
@@ -187,7 +193,7 @@ class TableRow(LedgerRow, frozen=True, kw_only=True):
     cut: int
     object: str
     target: str | None = None
-    state: str
+    state: TableState
     reason: str | None = None
     batch: int
     events: int = 0
@@ -204,7 +210,7 @@ class TableRow(LedgerRow, frozen=True, kw_only=True):
     committed_at: datetime | None = None
     base: int | None = None
     snapshot: int | None = None
-    verdict: str | None = None
+    verdict: VerdictWord | None = None
     written_at: datetime | None = None
 
     @property
@@ -259,7 +265,7 @@ class CutRow(LedgerRow, frozen=True, kw_only=True):
 
     TABLE = "cuts"
     cut: int
-    state: str
+    state: CutState
     batch: int
     reprocessed: int | None = None
     """The newest reprocessing before it was built."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tidemark.lake.filters import equals
-from tidemark.ledger import cuts
 from tidemark.ledger.completeness import Times
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TransactionRow
+from tidemark.ledger.states import LEFT_BEHIND, CutState
 from tidemark.ledger.tally import Seen
 
 States = dict[str | None, TransactionRow]
@@ -63,7 +63,7 @@ def given_up(ledger: Ledger, until: int | None = None) -> GivenUp:
     A cut says so in its own row. So it counts from the moment in which the cut is published, whatever is killed, and
     ends when ``restore`` forgets the cut.
     """
-    published = [row for row in ledger.cuts(equals("state", cuts.PUBLISHED)) if until is None or row.cut <= until]
+    published = [row for row in ledger.cuts(equals("state", CutState.PUBLISHED)) if until is None or row.cut <= until]
     first: dict[str, int] = {}
     for row in sorted(published, key=lambda row: row.cut):
         for id_ in row.given_up or ():
@@ -72,7 +72,7 @@ def given_up(ledger: Ledger, until: int | None = None) -> GivenUp:
         return GivenUp()
     numbers = {row.cut for row in published}
     rows = sorted(ledger.tables(), key=lambda row: row.cut)
-    moved = [row for row in rows if row.cut in numbers and row.state not in {cuts.STOPPED, cuts.WAITING}]
+    moved = [row for row in rows if row.cut in numbers and row.state not in LEFT_BEHIND]
     return GivenUp(cuts=first, moved={row.object: row.cut for row in moved})
 
 

@@ -6,10 +6,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tidemark.ledger import cuts
 from tidemark.ledger.completeness import Lack, Scope, adds_up, lacks
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow, TransactionRow
+from tidemark.ledger.states import TableState
 from tidemark.ledger.tally import Seen
 from tidemark.ledger.transactions import OPEN, Facts, as_of, facts, given_up, seen_of
 from tidemark.text import harmless
@@ -154,7 +154,7 @@ def _holding(ledger: Ledger, tables: Mapping[str, TableRow]) -> list[OpenTransac
 
 def _times(ledger: Ledger, found: Iterable[OpenTransaction]) -> Iterator[datetime]:
     for row in ledger.tables():
-        if row.state == cuts.PUBLISHED and row.committed_at is not None:
+        if row.state == TableState.PUBLISHED and row.committed_at is not None:
             yield row.committed_at
     for each in found:
         if each.last is not None:

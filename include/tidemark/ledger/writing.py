@@ -11,9 +11,10 @@ from pyiceberg.table import Table
 from tidemark.lake import fences, locks, log_tables, names
 from tidemark.lake.branches import drop_branch
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts, storage
+from tidemark.ledger import storage
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.schemas import NAMES
+from tidemark.ledger.states import CutState
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def _leave_number(ledger: Ledger, tables: list[Table]) -> None:
     reads.
     """
     last = ledger.last_cut()
-    if last is not None and last.state not in {cuts.PUBLISHED, cuts.REPLACED}:
+    if last is not None and last.state not in {CutState.PUBLISHED, CutState.REPLACED}:
         return  # it was built whole
     number = max(last.cut if last else 0, ledger.left_number()) + 1
     ledger.leave_number(number)

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from tidemark.lake.filters import at_most, equals
-from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.doubts import doubts_about
 from tidemark.sources.model import Source
@@ -31,7 +31,7 @@ def doubts_of_cut(source: Source, ledger: Ledger, cut: CutRow, into: Mapping[str
     """
     up_to, taken = at_most("batch", cut.batch), _taken(ledger)
     spans, offsets = ledger.spans(up_to), ledger.offsets(up_to)
-    ends = sorted({0, cut.batch, *(row.batch for row in ledger.cuts(equals("state", cuts.PUBLISHED)))})
+    ends = sorted({0, cut.batch, *(row.batch for row in ledger.cuts(equals("state", CutState.PUBLISHED)))})
     asked = defaultdict[int, set[str]](set)
     for span in spans:
         table = into.get(span.object)
@@ -50,7 +50,7 @@ def doubts_of_cut(source: Source, ledger: Ledger, cut: CutRow, into: Mapping[str
 
 def _taken(ledger: Ledger) -> dict[str, int]:
     """Return by table the last batch of the newest published cut that took in events of it."""
-    rows = sorted(ledger.tables(equals("state", cuts.PUBLISHED)), key=lambda row: row.cut)
+    rows = sorted(ledger.tables(equals("state", TableState.PUBLISHED)), key=lambda row: row.cut)
     return {row.object: row.batch for row in rows if _took_in(row)}
 
 

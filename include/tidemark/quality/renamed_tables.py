@@ -20,6 +20,7 @@ from tidemark.ledger.check_rows import RENAMED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow, TableRow
+from tidemark.ledger.states import CutState
 from tidemark.ledger.tally import LOAD
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
@@ -118,7 +119,7 @@ def _loaded_since(spans: Iterable[SpanRow], renames: Sequence[TableRename], stan
 
 def last_moved(ledger: Ledger) -> dict[str, int]:
     """Return by table the last batch of the newest published cut that moved it."""
-    published = {row.cut for row in ledger.cuts() if row.state == cuts.PUBLISHED}
+    published = {row.cut for row in ledger.cuts() if row.state == CutState.PUBLISHED}
     rows = sorted(
         (row for row in ledger.tables() if row.cut in published and cuts.is_built(row)), key=lambda row: row.cut
     )

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tidemark.ledger import cuts
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import TableState
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Consequence, Severity
 
@@ -71,7 +71,7 @@ def invariants_of(
         return {}
     before = defaultdict[str, list[TableRow]](list)
     for row in past:
-        if row.state == cuts.PUBLISHED and row.rebuilt is None:
+        if row.state == TableState.PUBLISHED and row.rebuilt is None:
             before[row.object].append(row)
     found = {}
     for row in rows:

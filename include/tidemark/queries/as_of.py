@@ -16,6 +16,7 @@ from tidemark.lake.names import Identifier, beside, cut_tag
 from tidemark.lake.properties import SOURCE_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState
 from tidemark.text import suggestion
 
 
@@ -80,7 +81,7 @@ def _numbers(given: Sequence[str], sources: Sequence[str]) -> dict[str, int]:
 
 
 def _cut_at(ledger: Ledger, source: str, at: datetime) -> int:
-    published = [row for row in ledger.cuts(equals("state", cuts.PUBLISHED)) if row.written_at is not None]
+    published = [row for row in ledger.cuts(equals("state", CutState.PUBLISHED)) if row.written_at is not None]
     past = [row.cut for row in published if row.written_at is not None and row.written_at <= at]
     if not past:
         first = min((row.written_at for row in published if row.written_at is not None), default=None)

@@ -17,6 +17,7 @@ from tidemark.lake.properties import KEY_PROPERTY
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import CutState
 from tidemark.spark.session import open_session
 from tidemark.tables import epochs
 from tidemark.tables.schemas import key_of
@@ -34,7 +35,7 @@ def differences(lake: Lake, source: str) -> dict[str, dict[str, int]]:
     """
     ledger = Ledger(lake, source)
     cut = ledger.last_cut()
-    if cut is None or cut.state == cuts.PUBLISHED:
+    if cut is None or cut.state == CutState.PUBLISHED:
         return {}
     session = open_session()
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]

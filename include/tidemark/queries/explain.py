@@ -25,10 +25,10 @@ from tidemark.lake.filters import among, equals, starts_with
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY, keeps_whole
-from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.states import CutState, TableState
 from tidemark.ledger.waiting import waiting
 from tidemark.queries import named_tables, row_events, row_life
 from tidemark.queries.row_events import RowEvents
@@ -150,10 +150,10 @@ def _standing(lake: Lake, table: Table) -> _Standing:
     shown = ledger_transactions.given_up(ledger).shown_in(folded_name(table))
     waits_for = {each.id: each.why for each in waiting(rows, batch, but=shown)} if holds_back else {}
     undone = ledger_transactions.ids_in(rows, batch, ledger_transactions.UNDONE) - shown
-    if row is not None and row.state == cuts.STOPPED:
+    if row is not None and row.state == TableState.STOPPED:
         return _Standing(batch, (Outcome.HELD, f"the table is stopped: {row.reason}"), waits_for, undone)
     waits = "the next compact takes it"
-    if newest is not None and newest.state != cuts.PUBLISHED:
+    if newest is not None and newest.state != CutState.PUBLISHED:
         waits = f"behind the published cut; the newest is cut {newest.cut}, {newest.state}"
     return _Standing(batch, (Outcome.WAITING, waits), waits_for, undone)
 

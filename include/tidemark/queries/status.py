@@ -24,6 +24,7 @@ from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.ledger.tally import LOAD
 from tidemark.ledger.waiting import waiting
 from tidemark.queries.log_states import log_states
@@ -85,7 +86,7 @@ def failed_by_table(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str,
     """Return source -> table -> the checks that failed, for each status in ``found`` whose newest cut failed."""
     failed: dict[str, dict[str, list[str]]] = {}
     for entry in found:
-        if entry["cut"] and entry["cut"]["state"] == cuts.FAILED:
+        if entry["cut"] and entry["cut"]["state"] == CutState.FAILED:
             of_source = failed.setdefault(entry["source"], {})
             for row in failed_checks(Ledger(lake, entry["source"]), entry["cut"]["number"]):
                 of_source.setdefault(row.target, []).append(named(row))
@@ -182,9 +183,9 @@ def _table(
     """
     rows = ledger.tables(equals("object", name))
     # A rebuilt table counts all of its events again.
-    rebuilt = max((row.cut for row in rows if row.rebuilt and row.state != cuts.STOPPED), default=0)
-    done = [row for row in rows if row.state != cuts.STOPPED and row.cut >= rebuilt]
-    seen = (row.committed_at for row in done if row.state == cuts.PUBLISHED)
+    rebuilt = max((row.cut for row in rows if row.rebuilt and row.state != TableState.STOPPED), default=0)
+    done = [row for row in rows if row.state != TableState.STOPPED and row.cut >= rebuilt]
+    seen = (row.committed_at for row in done if row.state == TableState.PUBLISHED)
     committed = max((at for at in seen if at is not None), default=None)
     # Held events come again in the cut that takes them: only the newest cut says how many are held now.
     taken = sum((msgspec.structs.replace(row.counts, events=row.events - row.held, held=0) for row in done), NO_EVENTS)

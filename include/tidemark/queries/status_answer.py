@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 
-class CutState(TypedDict):
+class NewestCut(TypedDict):
     """The newest cut."""
 
     number: int
@@ -135,7 +135,7 @@ class Status(TypedDict):
     """A source. Times are ISO 8601, UTC."""
 
     source: str
-    cut: CutState | None
+    cut: NewestCut | None
     """Null before the first."""
     published_cut: int | None
     """Number of the newest published cut."""

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK, QUALITY
 from tidemark.ledger.reconciliation_rows import Result
+from tidemark.ledger.states import CutState, TableState
 from tidemark.report.words import time
 from tidemark.text import counted
 
@@ -46,19 +46,19 @@ def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     number, state = cut["cut"], cut["state"]
     failed = [check for check in cut["checks"] if not check["success"] and check["stage"] == CHECK]
     blocking = [check for check in failed if check["severity"] == "block"]
-    if state == cuts.FAILED:
+    if state == CutState.FAILED:
         text = f"Cut {number} failed {counted(len(blocking), 'check')}: {_names(blocking)}. Nothing of it is published."
         yield _item(URGENT, text, f"tidemark check {source} && tidemark publish {source}", number)
-    elif state == cuts.AWAITING_APPROVAL:
+    elif state == CutState.AWAITING_APPROVAL:
         text = f"Cut {number} waits for approval: {_names(blocking)}. Nothing of it is published."
         yield _item(URGENT, text, f"tidemark publish {source} --approve {number}", number)
-    elif state == cuts.CANDIDATE:
+    elif state == CutState.CANDIDATE:
         yield _item(LOOK, f"Cut {number} is not checked yet.", f"tidemark check {source}", number)
-    elif state in {cuts.CHECKED, cuts.PUBLISHING}:
+    elif state in {CutState.CHECKED, CutState.PUBLISHING}:
         yield _item(LOOK, f"Cut {number} is checked and not published yet.", f"tidemark publish {source}", number)
-    elif state == cuts.REPLACED:
+    elif state == CutState.REPLACED:
         yield _item(LOOK, f"Cut {number} was dropped for a newer one.", f"tidemark compact {source}", number)
-    if state == cuts.PUBLISHED and failed:
+    if state == CutState.PUBLISHED and failed:
         yield _item(LOOK, f"Cut {number} was published with warnings: {_names(failed)}.", None, number)
     again = [check for check in cut["checks"] if not check["success"] and check["stage"] == QUALITY]
     if again:
@@ -77,7 +77,7 @@ def _of_ledger(source: str, status: Mapping[str, Any]) -> Iterator[dict[str, Any
 
 def _of_tables(source: str, tables: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for name, table in tables.items():
-        if table["state"] == cuts.STOPPED:
+        if table["state"] == TableState.STOPPED:
             yield _item(URGENT, f"Table {name} is stopped: {table['reason']}", f"tidemark status {source}")
         if not table["closes"]:
             yield _item(URGENT, f"Events of {name} are not all accounted for.", f"tidemark status {source}")

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from tidemark.lake.filters import above, at_least
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CHECK, CheckRow
 from tidemark.ledger.contradiction_rows import IN_WORDS, ContradictionRow
 from tidemark.ledger.event_counts import NO_EVENTS
@@ -20,6 +19,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.queries.contradicting_keys import contradicting_keys
 from tidemark.queries.status import MESSAGES, status_of
 from tidemark.report.attention import attention
@@ -111,15 +111,15 @@ def _cut(
             operations.setdefault(content.object, Counter[str]())[content.operation] += content.events
     newest = max((row.committed_at for row in tables if row.committed_at), default=None)
     at = cut.written_at
-    events = sum((row.counts for row in tables if row.state != cuts.STOPPED), NO_EVENTS)
-    judged = cut.state != cuts.CANDIDATE
+    events = sum((row.counts for row in tables if row.state != TableState.STOPPED), NO_EVENTS)
+    judged, is_published = cut.state != CutState.CANDIDATE, cut.state == CutState.PUBLISHED
     return {
         "cut": cut.cut,
         "state": cut.state,
         "verdict": verdict_of(cut, tables),
         "at": _text(at),
         "newest_commit": _text(newest),
-        "lag_seconds": int((at - newest).total_seconds()) if at and newest and cut.state == cuts.PUBLISHED else None,
+        "lag_seconds": int((at - newest).total_seconds()) if at and newest and is_published else None,
         "messages": {name: sum(getattr(row, name) for row in batches) for name in MESSAGES},
         "events": events.by_name(),
         "operations": dict(sorted(sum(operations.values(), Counter[str]()).items())),
@@ -128,17 +128,28 @@ def _cut(
     }
 
 
-WORST = ("passed", "approved", "warned", "replaced", "publishing", "checked", "candidate", "held", "failed")
+WORST: Final[tuple[VerdictWord | CutState, ...]] = (
+    VerdictWord.PASSED,
+    VerdictWord.APPROVED,
+    VerdictWord.WARNED,
+    CutState.REPLACED,
+    CutState.PUBLISHING,
+    CutState.CHECKED,
+    CutState.CANDIDATE,
+    VerdictWord.HELD,
+    VerdictWord.FAILED,
+)
 """Verdicts of tables and states of cuts, the worst last."""
 
 
-def verdict_of(cut: CutRow, tables: Iterable[TableRow]) -> str:
+def verdict_of(cut: CutRow, tables: Iterable[TableRow]) -> VerdictWord | CutState:
     """Return one word for a cut: its state if that needs a person, else the worst verdict of its tables."""
-    if cut.state not in {cuts.PUBLISHED, cuts.CHECKED, cuts.PUBLISHING}:
+    if cut.state not in {CutState.PUBLISHED, CutState.CHECKED, CutState.PUBLISHING}:
         return cut.state
     words = {row.verdict for row in tables if row.verdict in WORST}
-    worst = max(words, key=WORST.index, default="passed")
-    return "warned" if worst == "passed" and any(row.state == cuts.STOPPED for row in tables) else worst
+    worst = max(words, key=WORST.index, default=VerdictWord.PASSED)
+    is_stopped = any(row.state == TableState.STOPPED for row in tables)
+    return VerdictWord.WARNED if worst == VerdictWord.PASSED and is_stopped else worst
 
 
 def _table(row: TableRow, operations: Mapping[str, int]) -> Figures:
@@ -150,7 +161,7 @@ def _table(row: TableRow, operations: Mapping[str, int]) -> Figures:
         "reason": row.reason,
         "rebuilt": row.rebuilt is not None,
         "rows_before": row.rows_before,
-        "rows": None if row.state == cuts.STOPPED else row.rows_after,
+        "rows": None if row.state == TableState.STOPPED else row.rows_after,
         "deleted": row.deleted,
         "committed_at": _text(row.committed_at),
         **row.counts.by_name(),
@@ -209,7 +220,7 @@ def _batches_of(
     shown: Iterable[CutRow], every: Iterable[CutRow], batches: Iterable[BatchRow]
 ) -> dict[int, list[BatchRow]]:
     """Return the batches that each cut brought: those after the last cut published before it."""
-    published = sorted((row.cut, row.batch) for row in every if row.state == cuts.PUBLISHED)
+    published = sorted((row.cut, row.batch) for row in every if row.state == CutState.PUBLISHED)
     found = {}
     for row in shown:
         before = max((batch for number, batch in published if number < row.cut), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from tidemark.ledger import cuts
+from tidemark.ledger.states import CutState
 from tidemark.report.attention import URGENT
 from tidemark.report.figures import WORST, Figures
 from tidemark.report.words import cut_page, file_name, todo
@@ -22,7 +22,7 @@ def summary_of(figures: Figures) -> dict[str, Any]:
     """Return what the overview shows of a source."""
     status, shown = figures["status"], figures["cuts"]
     newest = shown[-1] if shown else None
-    published = [cut for cut in shown if cut["state"] == cuts.PUBLISHED]
+    published = [cut for cut in shown if cut["state"] == CutState.PUBLISHED]
     commits = [cut for cut in published if cut["newest_commit"]]
     tables = status["tables"].values()
     return {

@@ -6,16 +6,24 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import jinja2
 import msgspec
 from markupsafe import Markup
 
+from tidemark.ledger.states import TableState, VerdictWord
 from tidemark.report import words
 from tidemark.text import harmless
 
-_GLYPHS = {"passed": "✓", "approved": "✓", "warned": "!", "failed": "✕", "stopped": "✕", "held": "?"}
+_GLYPHS: Final[Mapping[str, str]] = {
+    VerdictWord.PASSED: "✓",
+    VerdictWord.APPROVED: "✓",
+    VerdictWord.WARNED: "!",
+    VerdictWord.FAILED: "✕",
+    TableState.STOPPED: "✕",
+    VerdictWord.HELD: "?",
+}
 
 
 def render(template: str, view: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tidemark.ledger import cuts
+from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.queries.status import MESSAGES
 from tidemark.report import plots
 from tidemark.report.figures import Figures
@@ -67,7 +67,7 @@ def source_view(figures: Figures) -> View:
     }
 
 
-_VISIBLE = {cuts.PUBLISHED, cuts.CANDIDATE, cuts.STOPPED, cuts.UNMOVED}
+_VISIBLE = {TableState.PUBLISHED, TableState.CANDIDATE, TableState.STOPPED, TableState.UNMOVED}
 
 
 def _source_plots(shown: Sequence[Figures], series: Mapping[str, Sequence[float | None]]) -> list[View]:
@@ -88,7 +88,7 @@ def table_view(figures: Figures, name: str) -> View:
     shown = [(cut, row) for cut in figures["cuts"] for row in cut["tables"] if row["table"] == name]
     its_cuts, rows = [cut for cut, _ in shown], [row for _, row in shown]
     fates = {key: table[key] for key in ("events", *FATES)}
-    published = table["rows"] if any(cut["state"] == cuts.PUBLISHED for cut in its_cuts) or not shown else None
+    published = table["rows"] if any(cut["state"] == CutState.PUBLISHED for cut in its_cuts) or not shown else None
     namespace, _, plain = name.partition(".")
     contradictions = [
         each | {"href": cut_page(each["cut"])} for each in figures["contradictions"] if each["table"] == table["object"]
@@ -131,7 +131,7 @@ def cut_view(figures: Figures, place: int) -> View:
     cut, known = shown[place], figures["status"]["tables"]
     checks = [check | {"word": result_word(check)} for check in cut["checks"]]
     before = [check for check in checks if check["stage"] == "check"]
-    rows = sum(row["rows"] or 0 for row in cut["tables"] if row["state"] == cuts.PUBLISHED)
+    rows = sum(row["rows"] or 0 for row in cut["tables"] if row["state"] == TableState.PUBLISHED)
     beside = {
         "before": shown[place - 1] if place else None,
         "after": shown[place + 1] if place + 1 < len(shown) else None,
@@ -145,7 +145,7 @@ def cut_view(figures: Figures, place: int) -> View:
             row | {"word": _word(row), "href": table_page(row["table"]) if row["table"] in known else ""}
             for row in cut["tables"]
         ],
-        "flow": _flow(cut["messages"], cut["events"], rows if cut["state"] == cuts.PUBLISHED else None),
+        "flow": _flow(cut["messages"], cut["events"], rows if cut["state"] == CutState.PUBLISHED else None),
         "failed": [check for check in before if not check["success"]],
         "checks": before,
         "again": [check for check in checks if check["stage"] == "quality"],
@@ -155,13 +155,13 @@ def cut_view(figures: Figures, place: int) -> View:
 def result_word(check: Mapping[str, Any]) -> str:
     """Return the result of a check in one word."""
     if check["success"]:
-        return "passed"
-    return "failed" if check["severity"] == "block" else "warned"
+        return VerdictWord.PASSED
+    return VerdictWord.FAILED if check["severity"] == "block" else VerdictWord.WARNED
 
 
 def _word(table: Mapping[str, Any]) -> str:
     """Return the verdict of a table, or its state where it has none, or where its state needs a person."""
-    return str(table["state"] if table["state"] == cuts.STOPPED or not table["verdict"] else table["verdict"])
+    return str(table["state"] if table["state"] == TableState.STOPPED or not table["verdict"] else table["verdict"])
 
 
 def _rows_over(shown: Sequence[Figures], name: str, table: Mapping[str, Any]) -> list[float | None]:
@@ -179,7 +179,8 @@ def _rows_over(shown: Sequence[Figures], name: str, table: Mapping[str, Any]) ->
 
 def _newest_published(shown: Iterable[Figures]) -> str | None:
     return max(
-        (cut["newest_commit"] for cut in shown if cut["state"] == cuts.PUBLISHED and cut["newest_commit"]), default=None
+        (cut["newest_commit"] for cut in shown if cut["state"] == CutState.PUBLISHED and cut["newest_commit"]),
+        default=None,
     )
 
 

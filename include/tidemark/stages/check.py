@@ -28,6 +28,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.quality import contradictions as contradicting
 from tidemark.quality import (
     freshness,
@@ -70,14 +71,14 @@ def run(source: Source) -> StageReport:
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     cut = ledger.last_cut()
-    if cut is None or cut.state in {cuts.PUBLISHED, cuts.PUBLISHING, cuts.REPLACED}:
+    if cut is None or cut.state in {CutState.PUBLISHED, CutState.PUBLISHING, CutState.REPLACED}:
         return _nothing_new(ledger, source)
     rows = [row for row in cuts.tables_of(ledger, cut.cut) if cuts.is_built(row)]
     last = cuts.last_published(ledger)
     once = ReadOnce(lake, source.source)
     doubts = _doubts(lake, once, source, cut, rows)
     contradictions = ledger.contradictions(equals("cut", cut.cut))
-    past = ledger.tables(equals("state", cuts.PUBLISHED))
+    past = ledger.tables(equals("state", TableState.PUBLISHED))
     contradicted = contradicting.invariants_of(contradictions, source.invariants)
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
     drifts = schema_drift.invariants_of(lake, rows, {row.object for row in past}, source.invariants.schema_drift)
@@ -104,7 +105,7 @@ def run(source: Source) -> StageReport:
     changelog = lake.find(names.change_log(source.source))
     problems += _in_words(doubts, Severity.BLOCK, changelog)
     warnings += _in_words(doubts, Severity.WARN, changelog)
-    if state == cuts.AWAITING_APPROVAL:
+    if state == CutState.AWAITING_APPROVAL:
         unread = any(each.blocks and each.result.name == unread_messages.UNREAD_MESSAGES for each in findings)
         problems += (_asks_for_approval(source, cut.cut, rows, unread=unread),)
     log.info("checked", source=source.source, failed=len(failed), **summary)
@@ -202,7 +203,7 @@ def _by_object(
     }
 
 
-def _state(verdicts: Iterable[Verdict]) -> str:
+def _state(verdicts: Iterable[Verdict]) -> CutState:
     failed = {
         result.name
         for verdict in verdicts
@@ -210,8 +211,8 @@ def _state(verdicts: Iterable[Verdict]) -> str:
         if not result.success and result.severity == Severity.BLOCK
     }
     if not failed:
-        return cuts.CHECKED
-    return cuts.AWAITING_APPROVAL if failed <= _APPROVABLE else cuts.FAILED
+        return CutState.CHECKED
+    return CutState.AWAITING_APPROVAL if failed <= _APPROVABLE else CutState.FAILED
 
 
 _APPROVABLE = (
@@ -257,7 +258,7 @@ def _remember(ledger: Ledger, cut: CutRow, verdicts: tuple[Verdict, ...]) -> Non
     ledger.replace(TableRow, judged, equals("cut", cut.cut))
 
 
-def _word(verdict: Verdict) -> str:
+def _word(verdict: Verdict) -> VerdictWord:
     if not verdict.success:
-        return "held" if _state([verdict]) == cuts.AWAITING_APPROVAL else "failed"
-    return "passed" if all(result.success for result in verdict.results) else "warned"
+        return VerdictWord.HELD if _state([verdict]) == CutState.AWAITING_APPROVAL else VerdictWord.FAILED
+    return VerdictWord.PASSED if all(result.success for result in verdict.results) else VerdictWord.WARNED

@@ -36,6 +36,7 @@ from tidemark.ledger import cuts, reprocessings
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState
 from tidemark.normalization import retrying
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session
@@ -123,7 +124,7 @@ def _begun(this: Run) -> CutRow:
     given_up = sorted(id_ for id_, cut in this.given_up.cuts.items() if cut == number)
     return CutRow(
         cut=number,
-        state=cuts.CANDIDATE,
+        state=CutState.CANDIDATE,
         batch=batch,
         reprocessed=reprocessings.newest(this.ledger) or None,
         given_up=tuple(given_up) or None,
@@ -164,7 +165,7 @@ def _ddl_not_followed(found: Found) -> str:
 
 def _report(source: Source, rows: Sequence[TableRow], ddl: Mapping[str, str]) -> StageReport:
     totals = sum((row.counts for row in rows), NO_EVENTS).by_name()
-    problems = tuple(row.reason or "" for row in rows if row.state == cuts.STOPPED)
+    problems = tuple(row.reason or "" for row in rows if row.state == TableState.STOPPED)
     details: dict[str, dict[str, int | str]] = {row.object: {**row.counts.by_name()} for row in rows}
     for name, statements in ddl.items():
         if statements and name in details:

@@ -28,6 +28,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.schemas import NAMES
+from tidemark.ledger.states import LEFT_BEHIND, TableState
 from tidemark.sources.choices import Deletes
 from tidemark.sources.layout import sharing
 from tidemark.sources.model import Source
@@ -186,7 +187,7 @@ def _standing(ledger: Ledger, cut: int, tables: Collection[str]) -> Iterator[Cut
     yield from ledger.cuts(equals("cut", cut))
     known = sorted(ledger.tables(at_most("cut", cut)), key=lambda row: row.cut)
     for name, row in {row.object: row for row in known}.items():
-        if name in tables and row.state in {cuts.STOPPED, cuts.WAITING}:
+        if name in tables and row.state in LEFT_BEHIND:
             yield row
 
 
@@ -205,7 +206,8 @@ def settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
         promised, table = source.table_for(name), lake.find(row.identifier) if row.target is not None else None
         taken_in = {name} if table is None else {*names_of(segments_of(table)), *shard_rules.recorded(table)}
         plain = not (promised.history or promised.deletes is Deletes.SOFT or is_folded(name) or taken_in & moving)
-        if plain and row.state in {cuts.PUBLISHED, cuts.UNMOVED} and key_of(table) and name not in requested:
+        stands = row.state in {TableState.PUBLISHED, TableState.UNMOVED}
+        if plain and stands and key_of(table) and name not in requested:
             found.add(name)
         else:
             needed |= taken_in

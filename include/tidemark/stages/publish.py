@@ -17,6 +17,7 @@ from tidemark.ledger import cuts
 from tidemark.ledger.failed_checks import failed_checks, in_words
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.ledger.waiting import Held, held_in, sentence
 from tidemark.sources.choices import Consequence, Transactions
 from tidemark.sources.model import Source
@@ -53,21 +54,21 @@ def run(source: Source, approve: int | None = None) -> StageReport:
         raise ConfigurationError(f"{source.source}: cut {approve} cannot be approved: {newest}.")
     if cut is None:
         return StageReport(stage="publish", source=source.source, summary={"tables": 0})
-    if cut.state == cuts.FAILED:
+    if cut.state == CutState.FAILED:
         raise ExpectationError(
             f"{source.source}: cut {cut.cut} failed a blocking check, nothing of it is published "
             f"({in_words(failed_checks(ledger, cut.cut)) or 'which, the Data Docs tell'}). Look at `tidemark status "
             f"{source.source}` and the report; after a fix of the data or the check, run "
             f"`tidemark check {source.source}` and `tidemark publish {source.source}` again."
         )
-    if cut.state == cuts.REPLACED:
+    if cut.state == CutState.REPLACED:
         raise ExpectationError(
             f"{source.source}: cut {cut.cut} was dropped for a newer one, which is not built yet: "
             f"`tidemark compact {source.source}`"
         )
-    if cut.state == cuts.CANDIDATE:
+    if cut.state == CutState.CANDIDATE:
         raise ExpectationError(f"{source.source}: cut {cut.cut} is not checked yet: `tidemark check {source.source}`")
-    if cut.state == cuts.AWAITING_APPROVAL:
+    if cut.state == CutState.AWAITING_APPROVAL:
         if approve is None:
             raise ExpectationError(
                 f"{source.source}: cut {cut.cut} waits for approval. `tidemark check {source.source}` says "
@@ -76,7 +77,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
             )
         _write_approval(ledger, approve)
         log.info("approved", source=source.source, cut=approve)
-    if cut.state in {cuts.CHECKED, cuts.AWAITING_APPROVAL}:
+    if cut.state in {CutState.CHECKED, CutState.AWAITING_APPROVAL}:
         cuts.publish(lake, ledger, cut)
     report = _report(ledger, source, cut)
     return replace(report, remarks=(*report.remarks, *leftovers.remarks(lake, ledger, source)))
@@ -85,9 +86,9 @@ def run(source: Source, approve: int | None = None) -> StageReport:
 def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:
     """Return what the cut shows, and what it leaves behind: held events of all tables, also of tables that it lacks."""
     tables = cuts.tables_of(ledger, cut.cut)
-    rows = [row for row in tables if row.state == cuts.PUBLISHED]
+    rows = [row for row in tables if row.state == TableState.PUBLISHED]
     held = held_in(ledger, source.longest_open)
-    problems = [row.reason or "" for row in tables if row.state == cuts.STOPPED]
+    problems = [row.reason or "" for row in tables if row.state == TableState.STOPPED]
     problems += [row.problem for row in ledger.refusals()]
     asked = source.invariants.open_transactions
     overdue = [] if asked is Consequence.OFF else _overdue(source, held)
@@ -121,7 +122,7 @@ def _overdue(source: Source, held: Held) -> list[str]:
 
 def _write_approval(ledger: Ledger, cut: int) -> None:
     rows = [
-        msgspec.structs.replace(row, verdict="approved") if row.verdict == "held" else row
+        msgspec.structs.replace(row, verdict=VerdictWord.APPROVED) if row.verdict == VerdictWord.HELD else row
         for row in cuts.tables_of(ledger, cut)
     ]
     ledger.replace(TableRow, rows, equals("cut", cut))
