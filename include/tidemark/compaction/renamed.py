@@ -20,7 +20,6 @@ from tidemark.lake.branches import lower_bound
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow
-from tidemark.ledger.tally import LOAD
 from tidemark.sources import routes
 from tidemark.sources.model import Source
 from tidemark.tables.plan import Found
@@ -37,7 +36,7 @@ def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
     """
     if routes.folds_any(source):
         return NONE
-    rows = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch]
+    rows = [row for row in ledger.ddl() if row.batch <= batch]
     if not any(may_rename(row.statement) for row in rows):
         return NONE
     rows = [row for row in rows if may_rename_or_drop(row.statement)]

@@ -23,7 +23,6 @@ from tidemark.lake.filters import at_most, equals
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow, TableRow
-from tidemark.ledger.tally import LOAD
 from tidemark.positions import encode_position
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.renamed_tables import last_moved
@@ -104,7 +103,7 @@ class _Places:
     def __init__(self, ledger: Ledger, source: Source, batch: int, names: Collection[str]) -> None:
         self._ledger, self._source, self._batch = ledger, source, batch
         self._module = formats.resolve(source.format)
-        rows = [row for row in ledger.statements(at_most("batch", batch)) if row.dialect != LOAD]
+        rows = ledger.ddl(at_most("batch", batch))
         self._rows = {row.position: row for row in sorted(rows, key=lambda row: row.batch, reverse=True)}
         self._histories = histories(ledger, names)
         self.texts = {position: row.statement for position, row in self._rows.items()}

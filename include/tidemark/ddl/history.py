@@ -25,7 +25,7 @@ from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
-from tidemark.ledger.tally import LOAD, Load
+from tidemark.ledger.tally import Load
 from tidemark.positions import encode_position
 from tidemark.text import without_values
 from tidemark.values.iso8601 import to_micros
@@ -141,7 +141,7 @@ def histories(ledger: Ledger, objects: Iterable[str]) -> dict[str, SchemaHistory
     """
     rows = ledger.statements()
     # What a statement means depends on all tables that there are, and not on those that are asked for.
-    others = with_events(ledger) if any(row.dialect != LOAD for row in rows) else set[str]()
+    others = with_events(ledger) if any(not row.is_load for row in rows) else set[str]()
     return histories_of(rows, set(objects), others)
 
 
@@ -149,9 +149,9 @@ def histories_of(
     rows: Sequence[StatementRow], names: Collection[str], others: Collection[str] = ()
 ) -> dict[str, SchemaHistory]:
     """Return the history of each of some tables that these statements and loads concern; ``others`` are there too."""
-    by_name = by_statements([row for row in rows if row.dialect != LOAD], {*names, *others})
+    by_name = by_statements([row for row in rows if not row.is_load], {*names, *others})
     found = {name: history for name, history in by_name.items() if name in names}
-    replacing = _replacing([row for row in rows if row.dialect == LOAD])
+    replacing = _replacing([row for row in rows if row.is_load])
     for name in replacing.keys() & names:
         history = found.get(name, SchemaHistory())
         both = sorted([*history.emptyings, *replacing[name]], key=lambda each: (each.position, each.batch))

@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType
 from tidemark.ddl.changes import AddColumn, Change, ChangeType, RenameTable, Unparsed
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.rows import StatementRow
-from tidemark.ledger.tally import LOAD
 from tidemark.values.bounds import Bounds, widest
 
 _Told = dict[str, list[str | UnsetType]]
@@ -24,10 +23,10 @@ def stated_bounds(rows: Iterable[StatementRow], objects: Iterable[str]) -> dict[
     it may have changed the type.
 
     Args:
-        rows: the statements and loads of the source.
+        rows: the DDL of the source.
         objects: the tables that have events, as the source names them; other tables are left out.
     """
-    stated = sorted((row for row in rows if row.dialect != LOAD), key=lambda row: (row.position, row.batch))
+    stated = sorted(rows, key=lambda row: (row.position, row.batch))
     if not stated:
         return {}
     from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL

@@ -125,6 +125,10 @@ class Ledger:
         """Return the DDL and the initial loads that may change tables, decrypted (``sealed_statements``)."""
         return list(map(unsealed, self._rows(StatementRow, conditions)))
 
+    def ddl(self, *conditions: BooleanExpression) -> list[StatementRow]:
+        """Return the ``statements`` that are no loads."""
+        return [row for row in self.statements(*conditions) if not row.is_load]
+
     def tables(self, *conditions: BooleanExpression) -> list[TableRow]:
         """Return where tables stand in cuts, published or not."""
         return self._rows(TableRow, conditions)

@@ -15,7 +15,7 @@ from tidemark.events import Operation, Shape, TableId
 from tidemark.lake.names import Identifier
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.states import CutState, TableState, VerdictWord
-from tidemark.ledger.tally import Content, LoggedStatement, shape_from
+from tidemark.ledger.tally import LOAD, Content, LoggedStatement, shape_from
 from tidemark.values.iso8601 import from_micros
 
 
@@ -160,6 +160,11 @@ class StatementRow(LedgerRow, frozen=True, kw_only=True):
     """When the statement was committed; of a load, when it was read. The column is not a stamp here."""
     together: tuple[str, ...] | None = None
     """Of a part of a statement: the tables that the whole statement changed."""
+
+    @property
+    def is_load(self) -> bool:
+        """Whether it is the beginning of a load: then ``statement`` is no DDL."""
+        return self.dialect == LOAD
 
     @classmethod
     def of(cls, batch: int, statement: LoggedStatement) -> StatementRow:

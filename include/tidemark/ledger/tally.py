@@ -37,6 +37,11 @@ class LoggedStatement(msgspec.Struct, frozen=True):
     database: str | None = None
     """Where the message names no table: the database in which the statement ran."""
 
+    @property
+    def is_load(self) -> bool:
+        """Whether it is the beginning of a load, and no DDL."""
+        return self.dialect == LOAD
+
 
 LOAD = "initial_load"
 """``LoggedStatement.dialect`` of what is no DDL: the beginning of a complete initial load, known from its rows."""

@@ -13,7 +13,7 @@ from tidemark.lake.data_files import remove
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.sealed_statements import unsealed
-from tidemark.ledger.tally import LOAD, LoggedStatement
+from tidemark.ledger.tally import LoggedStatement
 from tidemark.normalization.decoding import decoded_files
 from tidemark.normalization.masked_events import Masked, Masking
 from tidemark.normalization.protection import Protection
@@ -34,7 +34,7 @@ def protection_of(ledger: Ledger, source: Source) -> Protection | None:
     if keys is None:
         return None
     objects = {row.object for row in ledger.contents()}
-    return Protection(keys=keys, masking=_following(_masking(source), _statements(ledger), objects))
+    return Protection(keys=keys, masking=_following(_masking(source), ledger.ddl(), objects))
 
 
 def widened(known: Protection, ledger: Ledger, done: Sequence[Done]) -> Protection:
@@ -47,7 +47,7 @@ def widened(known: Protection, ledger: Ledger, done: Sequence[Done]) -> Protecti
     """
     tallies = [(batch, tally) for task in done for batch, tally in task.tallies.items()]
     new = [unsealed(StatementRow.of(batch, each)) for batch, tally in tallies for each in tally.statements]
-    stated = [*_statements(ledger), *(row for row in new if row.dialect != LOAD)]
+    stated = [*ledger.ddl(), *(row for row in new if not row.is_load)]
     names = {str(content.table) for _, tally in tallies for content, _ in tally.contents}
     wider = _following(known.masking, stated, names | {row.object for row in ledger.contents()})
     connected = ((table, name) for table, pairs in wider.renamed.items() for pair in pairs for name in pair)
@@ -120,10 +120,6 @@ def _masking(source: Source) -> Masking:
         declared=source.written(),
         publishes_copies=source.migration_tables,
     )
-
-
-def _statements(ledger: Ledger) -> list[StatementRow]:
-    return [row for row in ledger.statements() if row.dialect != LOAD]
 
 
 def _following(known: Masking, rows: Sequence[StatementRow], objects: Collection[str]) -> Masking:

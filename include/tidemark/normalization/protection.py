@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import RowKind
-from tidemark.ledger.tally import LOAD, LoggedStatement, Tally
+from tidemark.ledger.tally import LoggedStatement, Tally
 from tidemark.normalization.masked_events import Masking
 from tidemark.values.sealed_messages import exchanged, sealed_messages
 from tidemark.values.sealing import Keys, sealed_statement
@@ -46,7 +46,7 @@ class Protection:
         return sealed_messages(rows, self.keys)
 
     def _sealed(self, statement: LoggedStatement) -> LoggedStatement:
-        if statement.dialect == LOAD:
+        if statement.is_load:
             return statement
         dialect, text = sealed_statement(statement.dialect, statement.text, self.keys)
         return msgspec.structs.replace(statement, dialect=dialect, text=text)

@@ -12,7 +12,7 @@ from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.ledger.sealed_statements import unsealed
-from tidemark.ledger.tally import LOAD, Tally
+from tidemark.ledger.tally import Tally
 
 
 def concerned(ledger: Ledger, found: Mapping[int, Sequence[Tally]], replaced: BooleanExpression) -> set[str]:
@@ -41,7 +41,7 @@ def concerned(ledger: Ledger, found: Mapping[int, Sequence[Tally]], replaced: Bo
     }
     others = set(ledger.statements()) - old
     before, now = (_histories(others | rows, objects) for rows in (old, new))
-    renames = [row for row in changed if row.dialect != LOAD and may_rename(row.statement)]
+    renames = [row for row in changed if not row.is_load and may_rename(row.statement)]
     known = KnownTables(objects)
     renamed = {name for row in renames for name in named_in(row, objects, known)}
     return renamed | {name for name in objects if before.get(name) != now.get(name)}

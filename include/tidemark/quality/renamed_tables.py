@@ -21,7 +21,6 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import StatementRow, TableRow
 from tidemark.ledger.states import CutState
-from tidemark.ledger.tally import LOAD
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.text import without_values
@@ -49,7 +48,7 @@ def doubts_about_renames(
     """
     built = {row.object for row in rows}
     objects = built | {name for name, into in folded.items() if into in built}
-    statements = [row for row in ledger.statements() if row.dialect != LOAD and row.batch <= batch] if objects else []
+    statements = [row for row in ledger.ddl() if row.batch <= batch] if objects else []
     if not statements:
         return {}
     renames = {

@@ -51,7 +51,7 @@ def bounds_of(ledger: Ledger, source: Source, rows: Sequence[TableRow]) -> dict[
         return {}
     # Reprocessing leaves shapes in the ledger that no event has any more.
     used = {(row.object, row.shape) for row in ledger.contents(among("object", judged))}
-    stated = stated_bounds(ledger.statements(), with_events(ledger))
+    stated = stated_bounds(ledger.ddl(), with_events(ledger))
     return {
         name: _agreed((shape for number, shape in shapes.items() if (name, number) in used), stated.get(name, {}))
         for name, shapes in ledger.shapes_by_object(judged).items()

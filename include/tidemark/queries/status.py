@@ -25,7 +25,6 @@ from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.states import CutState, TableState
-from tidemark.ledger.tally import LOAD
 from tidemark.ledger.waiting import waiting
 from tidemark.queries.log_states import log_states
 from tidemark.queries.status_answer import LogState, Status, TableStatus, Transactions
@@ -111,7 +110,7 @@ def _disorders(ledger: Ledger) -> list[DisorderRow]:
 def _rename_signs(ledger: Ledger) -> list[RenameSign]:
     """Return the tables that may be others under a new name, as no statement says."""
     contents = ledger.contents()
-    statements = [row for row in ledger.statements() if row.dialect != LOAD]
+    statements = ledger.ddl()
     known = renames_by_table(statements, {row.object for row in contents})
     return rename_signs(ledger.spans(), ledger.shapes(), contents, known)
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from tidemark.ledger.rows import ShapeRow, StatementRow
-from tidemark.ledger.tally import LOAD
 from tidemark.text import without_values
 
 _MOST = 200
@@ -41,8 +40,8 @@ def schema_changes(
 
 def _statement(row: StatementRow) -> dict[str, Any]:
     name = ".".join(part for part in (row.database, row.schema, row.name) if part)
-    text = "an initial load began" if row.dialect == LOAD else without_values(row.statement)
-    kind = "load" if row.dialect == LOAD else "statement"
+    text = "an initial load began" if row.is_load else without_values(row.statement)
+    kind = "load" if row.is_load else "statement"
     return {"at": row.at, "batch": row.batch, "table": name, "kind": kind, "text": text}
 
 
