@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from tidemark.cli.layout import Column, Group
 from tidemark.cli.printing import print_groups, tell
+from tidemark.ledger.reconciliation_rows import Result
 from tidemark.ledger.states import CutState, VerdictWord
+from tidemark.queries.status_answer import LogState, Status, TableStatus
 from tidemark.report.words import duration, time
 
 _OPEN_SHOWN = 10
@@ -34,7 +35,7 @@ _WHOLE = tuple(Column(name=each.name, number=each.number, is_state=each.is_state
 
 
 def print_status(
-    found: Sequence[Mapping[str, Any]],
+    found: Sequence[Status],
     *,
     whole: bool = False,
     failed: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
@@ -55,7 +56,7 @@ def print_status(
             tell(line)
 
 
-def _group(entry: Mapping[str, Any]) -> Group:
+def _group(entry: Status) -> Group:
     cut = entry["cut"]
     if not entry["tables"] and not entry["messages"]["landed"]:
         return Group(heading=f"{entry['source']}: nothing has landed yet", rows=[])
@@ -64,26 +65,27 @@ def _group(entry: Mapping[str, Any]) -> Group:
     return Group(heading=heading, rows=rows, footer=[*_sentences(entry)])
 
 
-def _row(source: str, name: str, table: Mapping[str, Any]) -> list[str]:
+def _row(source: str, name: str, table: TableStatus) -> list[str]:
     cells = {**table, "table": _short(name.removeprefix(f"{source}.")), "lag": duration(table["lag_seconds"])}
     return ["" if cells[column.name] is None else str(cells[column.name]) for column in _COLUMNS]
 
 
-def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
+def _sentences(entry: Status) -> Iterator[str]:
     messages = entry["messages"]
     equal = "=" if entry["closes"] else "IS NOT"
-    parts = " + ".join(f"{messages[name]} {name}" for name in ("decoded", "control", "quarantined"))
+    parts = f"{messages['decoded']} decoded + {messages['control']} control + {messages['quarantined']} quarantined"
     cut, at = entry["published_cut"], entry["published_at"]
     yield f"{entry['source']}: {messages['landed']} messages landed {equal} {parts}"
     yield f"{entry['source']}: " + (f"published cut {cut} at {time(at)} UTC" if cut else "nothing is published yet")
     yield from _logs(entry)
     times = [table["verified_through"] for table in entry["tables"].values() if table["reconciled"]]
     if times:
-        oldest = "not all verified yet" if None in times else f"verified through {min(times)}"
+        verified = [at for at in times if at is not None]
+        oldest = f"verified through {min(verified)}" if verified == times else "not all verified yet"
         yield f"{entry['source']}: {len(times)} tables compared with the source database, {oldest}"
 
 
-def _logs(entry: Mapping[str, Any]) -> Iterator[str]:
+def _logs(entry: Status) -> Iterator[str]:
     """Yield a line about the log that the source is in, and one for each table that is in another log."""
     of_source = entry["log"]
     if of_source:
@@ -93,17 +95,17 @@ def _logs(entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"{_short(name)}: {_log(table['log'])}"
 
 
-def _log(log: Mapping[str, Any]) -> str:
+def _log(log: LogState) -> str:
     since = f" since {log['since'].replace('+00:00', 'Z')} (`{log['opened_by']}`)" if log["since"] else ""
     return f"in log {log['number']} of the source{since}"
 
 
-def _attention(entry: Mapping[str, Any]) -> Iterator[str]:
+def _attention(entry: Status) -> Iterator[str]:
     source = entry["source"]
     for name, table in entry["tables"].items():
         if table["reason"]:
             yield f"{_short(name)} {table['state']}: {_short(table['reason'], 2000)}"
-        if table["reconciled"] == "differs":
+        if table["reconciled"] == Result.DIFFERS:
             yield f"{_short(name)} differs from the source database: `tidemark reconcile {source}` lists keys"
         if not table["closes"]:
             yield f"{name}: events are not applied + superseded + duplicate + held + quarantined + erased"
@@ -127,7 +129,7 @@ def _attention(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"{source}: transactions do not wait for events of {names}{rest}: they are counted, and never landed"
 
 
-def _next_step(entry: Mapping[str, Any], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _next_step(entry: Status, failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield what goes on with a cut that a check or a person has to release."""
     source, cut = entry["source"], entry["cut"]
     if not cut or cut["state"] not in {CutState.AWAITING_APPROVAL, CutState.FAILED}:

@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -29,6 +28,7 @@ from tidemark.errors import ContractError, RetriableLakeError, UnknownNameError
 from tidemark.lake.catalog import home
 from tidemark.lake.lake import Lake
 from tidemark.queries.status import status_of
+from tidemark.queries.status_answer import Status
 from tidemark.services.airflow import AirflowService, RunStates
 from tidemark.services.airflow_settings import USER
 from tidemark.services.spark_connect import SparkConnectServer
@@ -60,7 +60,7 @@ _BACKFILL = "backfill__"
 class Outcome:
     """The result of the demo."""
 
-    statuses: Sequence[Mapping[str, Any]]
+    statuses: Sequence[Status]
     """The status of each source, as ``tidemark status --json`` prints it."""
     differences: Sequence[str]
     """Published tables that are not what the history ends with. If there are any, the demo has failed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -81,7 +80,7 @@ def _not_followed(ledger: Ledger, rows: Mapping[str, TableRow]) -> dict[str, lis
     return found
 
 
-def failed_by_table(lake: Lake, found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+def failed_by_table(lake: Lake, found: Sequence[Status]) -> dict[str, dict[str, list[str]]]:
     """Return source -> table -> the checks that failed, for each status in ``found`` whose newest cut failed."""
     failed: dict[str, dict[str, list[str]]] = {}
     for entry in found:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from tidemark.ledger.check_rows import CHECK, QUALITY
 from tidemark.ledger.reconciliation_rows import Result
 from tidemark.ledger.states import CutState, TableState
+from tidemark.queries.status_answer import Status, TableStatus
 from tidemark.report.words import time
 from tidemark.text import counted
 
@@ -16,14 +17,25 @@ URGENT, LOOK = "urgent", "look"
 """Something is held back; or it is not, and a person should know of it."""
 
 
+class Item(TypedDict):
+    """What needs a person."""
+
+    level: str
+    """``URGENT`` or ``LOOK``."""
+    text: str
+    command: str | None
+    """That goes on from it."""
+    cut: int | None
+
+
 def attention(
     source: str,
-    status: Mapping[str, Any],
+    status: Status,
     newest: Mapping[str, Any] | None,
     quarantine: Mapping[str, Any],
     reconciled: Mapping[str, Mapping[str, Any]],
-) -> list[dict[str, Any]]:
-    """Return what needs a person: ``level`` (``urgent``, ``look``), ``text``, ``command`` or null, ``cut`` or null.
+) -> list[Item]:
+    """Return what needs a person, what is urgent first.
 
     Args:
         source: name of the source.
@@ -42,7 +54,7 @@ def attention(
     return sorted(found, key=lambda item: item["level"] != URGENT)
 
 
-def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[Item]:
     number, state = cut["cut"], cut["state"]
     failed = [check for check in cut["checks"] if not check["success"] and check["stage"] == CHECK]
     blocking = [check for check in failed if check["severity"] == "block"]
@@ -67,7 +79,7 @@ def _of_cut(source: str, cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield _item(level, text, f"tidemark quality {source} --cut {number}", number)
 
 
-def _of_ledger(source: str, status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _of_ledger(source: str, status: Status) -> Iterator[Item]:
     if not status["closes"]:
         text = "Messages that landed are not all decoded, control or quarantined."
         yield _item(URGENT, text, f"tidemark status {source}")
@@ -75,7 +87,7 @@ def _of_ledger(source: str, status: Mapping[str, Any]) -> Iterator[dict[str, Any
         yield _item(URGENT, f"File {path} is refused: {problem}", f"tidemark land {source}")
 
 
-def _of_tables(source: str, tables: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _of_tables(source: str, tables: Mapping[str, TableStatus]) -> Iterator[Item]:
     for name, table in tables.items():
         if table["state"] == TableState.STOPPED:
             yield _item(URGENT, f"Table {name} is stopped: {table['reason']}", f"tidemark status {source}")
@@ -84,8 +96,8 @@ def _of_tables(source: str, tables: Mapping[str, Mapping[str, Any]]) -> Iterator
 
 
 def _of_comparisons(
-    source: str, tables: Mapping[str, Mapping[str, Any]], reconciled: Mapping[str, Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
+    source: str, tables: Mapping[str, TableStatus], reconciled: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Item]:
     for name, table in tables.items():
         found = reconciled.get(table["object"])
         result = found["result"] if found else None
@@ -98,7 +110,7 @@ def _of_comparisons(
             yield _item(LOOK, text, f"tidemark reconcile {source} {shlex.quote(name)}")
 
 
-def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _of_rest(source: str, status: Status, quarantine: Mapping[str, Any]) -> Iterator[Item]:
     if waiting := status["transactions"]["open"]:
         events = sum(each["events"] for each in waiting)
         since = f"{time(waiting[0]['since'])} UTC"
@@ -119,7 +131,7 @@ def _of_rest(source: str, status: Mapping[str, Any], quarantine: Mapping[str, An
         yield _item(LOOK, text, None)
 
 
-def _item(level: str, text: str, command: str | None, cut: int | None = None) -> dict[str, Any]:
+def _item(level: str, text: str, command: str | None, cut: int | None = None) -> Item:
     return {"level": level, "text": text, "command": command, "cut": cut}
 
 

@@ -22,6 +22,7 @@ from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.queries.contradicting_keys import contradicting_keys
 from tidemark.queries.status import MESSAGES, status_of
+from tidemark.queries.status_answer import Status
 from tidemark.report.attention import attention
 from tidemark.report.columns import schema_changes
 from tidemark.report.set_aside import set_aside
@@ -44,7 +45,7 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
         keys: whether keys of rows may be shown: the keys of contradictions, which stand in the change log alone.
     """
     ledger = ReadOnce(lake, source)
-    status = _timeless(status_of(lake, source, ledger))
+    status = status_of(lake, source, ledger)
     shown = sorted(ledger.cuts(), key=lambda row: row.cut)[-CUTS:]
     batches = _batches_of(shown, ledger.cuts(), ledger.batches())
     found = _cuts(Ledger(lake, source), shown, batches, ledger.tables())
@@ -56,7 +57,7 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
         "source": source,
         "as_of": _text(_newest([*ledger.cuts(), *ledger.batches()])),
         "attention": attention(source, status, found[-1] if found else None, quarantine, reconciled),
-        "status": status,
+        "status": _timeless(status),
         "cuts": found,
         "quarantine": quarantine,
         "contradictions": _contradictions(contradictions, shown_keys),
@@ -65,10 +66,11 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
     }
 
 
-def _timeless(status: Mapping[str, Any]) -> dict[str, Any]:
+def _timeless(status: Status) -> dict[str, Any]:
     """Return the status of a source without its lags, which grow while nobody writes a page."""
     tables = {
-        name: {key: table[key] for key in table if key != "lag_seconds"} for name, table in status["tables"].items()
+        name: {key: value for key, value in table.items() if key != "lag_seconds"}
+        for name, table in status["tables"].items()
     }
     return {key: value for key, value in status.items() if key != "lag_seconds"} | {"tables": tables}
 
