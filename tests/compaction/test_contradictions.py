@@ -19,6 +19,7 @@ from support.rounds import PROVING
 from support.running import assert_ledger_closes, run_all
 from tidemark.compaction import contradictions
 from tidemark.compaction.accounting import Merged
+from tidemark.folding.keyed import Totals
 from tidemark.lake.lake import Lake
 from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
@@ -344,7 +345,7 @@ def test_a_merge_that_finds_what_events_need_shows_it(
     totals: dict[str, Any], merged: Merged, *, expected: bool
 ) -> None:
     """Rows inserted and deleted are as many as the fold says; keys of loads may be new or not."""
-    assert contradictions.are_there(totals, merged) is expected
+    assert contradictions.are_there(Totals.of(totals), merged) is expected
 
 
 def test_off_needs_no_quotes(source: Make) -> None:
