@@ -67,7 +67,7 @@ def found(*shapes: Shape, table: Table | None = None, epochs: Sequence[int] | No
         shapes={each.id: each for each in shapes},
         partial=False,
         halves=False,
-        after=0 if table is None else 1,
+        published_batch=0 if table is None else 1,
         table=table,
         **{"keys": [("id",)], **fields},
     )

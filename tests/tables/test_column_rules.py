@@ -199,7 +199,7 @@ def test_columns_are_published_under_other_names() -> None:
     assert _columns(made) == {"number": "decimal(20, 0)", "mail": "string"}
     assert made.key == ("number",)
     assert made.masks.kinds == {"mail": "hash"}
-    assert json.loads(made.called or "") == called
+    assert json.loads(made.names_record or "") == called
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_changed_name_is_a_rename_when_the_cut_is_published(
     made = plan(source({"rename": after}), found(row, table=table, called=after), table)
     assert made.today == today
     assert _columns(made) == {"id": "long", after.get("name", "name"): "string"}
-    assert json.loads(made.called or "") == after
+    assert json.loads(made.names_record or "") == after
 
 
 def test_a_rename_at_the_source_keeps_the_published_name(lake: Lake) -> None:

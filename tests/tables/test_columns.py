@@ -111,11 +111,11 @@ def test_a_column_with_values_in_earlier_versions_alone_is_not_empty(lake: Lake)
     table = published(lake, {"id": "long", "n": "int"}, (1, None))
     versions = published(lake, {"id": "long", "n": "int"}, (1, 1), (1, None))
     with pytest.raises(RebuildNeededError, match="'n' changed from int to string"):
-        _evolved(found(shape(id="long", n="string"), table=table, versions=versions), table)
+        _evolved(found(shape(id="long", n="string"), table=table, history_table=versions), table)
     with pytest.raises(IncompatibleSchemaError, match="'n' changed from int to date"):
-        _evolved(found(shape(id="long", n="date"), table=table, versions=versions), table)
+        _evolved(found(shape(id="long", n="date"), table=table, history_table=versions), table)
     other = published(lake, {"id": "long"}, (1,))  # a history that is to be made again may lack the column
-    assert _types(_evolved(found(shape(id="long", n="date"), table=table, versions=other), table))["n"] == "date"
+    assert _types(_evolved(found(shape(id="long", n="date"), table=table, history_table=other), table))["n"] == "date"
 
 
 def test_a_late_rename_or_drop_asks_earlier_versions_too(lake: Lake) -> None:
@@ -125,11 +125,11 @@ def test_a_late_rename_or_drop_asks_earlier_versions_too(lake: Lake) -> None:
     known = found(shape(id="long", b="string"), table=table, history=renamed(("50", "a", "b")))
     assert _evolved(known, table).today == {"a": None}
     with pytest.raises(RebuildNeededError, match="'a' and 'b' are one column"):
-        _evolved(replace(known, versions=versions), table)
+        _evolved(replace(known, history_table=versions), table)
     dropped = found(shape(id="long", b="string"), table=table, history=renamed(("05", "a", None)))
     assert _evolved(dropped, table).today == {"a": None}
     with pytest.raises(RebuildNeededError, match="'a' was dropped by DDL that came after newer rows"):
-        _evolved(replace(dropped, versions=versions), table)
+        _evolved(replace(dropped, history_table=versions), table)
 
 
 def test_a_void_column_begins_with_the_type_of_its_first_values(lake: Lake) -> None:

@@ -28,7 +28,7 @@ def _found(fill: Fill, *, after: int = 0, name: str = "tag") -> Found:
         partial=False,
         halves=False,
         history=history,
-        after=after,
+        published_batch=after,
     )
 
 

@@ -23,9 +23,9 @@ def test_a_plan_has_the_whole_rows_and_what_is_made_of_them() -> None:
     """Events are folded into a table of Tidemark's own; derived columns stand behind the source's, with their types."""
     made = plan(source({"where": "n > 1", "derive": {"twice": "n * 2", "region": "'eu'"}}), found(ROW), None)
     assert [column.name for column in made.columns] == ["id", "name", "n"]
-    assert made.shown.columns[3:] == (("twice", "decimal(10, 2)"), ("region", "string"))
+    assert made.of_published.columns[3:] == (("twice", "decimal(10, 2)"), ("region", "string"))
     assert (made.rows, made.target) == (("state", "planned__t__whole"), ("planned", "t"))
-    assert (made.shown.rows, made.shown.versions) == (("planned", "t"), ("planned", "t__history"))
+    assert (made.of_published.rows, made.of_published.versions) == (("planned", "t"), ("planned", "t__history"))
     assert made.versions == ("state", "planned__t__history__whole")
     rules = json.loads(made.column_rules or "")
     assert rules == {"where": "n > 1", "derive": {"twice": "n * 2", "region": "'eu'"}}
@@ -135,7 +135,7 @@ def test_a_name_that_another_column_gets_needs_the_whole_log(
         with each.transaction() as transaction:
             transaction.set_properties({RULES_PROPERTY: json.dumps(entry)})
     row = shape(id="long", status="string", note="string")
-    known = found(row, table=table, shown=shown, history=history)
+    known = found(row, table=table, published_beside=shown, history=history)
     if goes_on:
         made = plan(source(entry), known, table)
     else:
@@ -156,7 +156,7 @@ def test_a_column_without_values_so_far_is_no_other_column(lake: Lake) -> None:
     history = renamed(("5", "status", "old_status"), batch=1)
     for kind in (None, "int"):
         row = shape(id="long", old_status="string", status=kind)
-        assert plan(source(entry), found(row, table=table, shown=table, history=history), table).keeps_whole
+        assert plan(source(entry), found(row, table=table, published_beside=table, history=history), table).keeps_whole
 
 
 def test_a_column_that_an_expression_names_may_be_renamed(lake: Lake) -> None:
@@ -167,7 +167,7 @@ def test_a_column_that_an_expression_names_may_be_renamed(lake: Lake) -> None:
         with table.transaction() as transaction:
             transaction.set_properties({RULES_PROPERTY: json.dumps(entry)})
         history = renamed(("20", "status", "called"), batch=batch)
-        known = found(shape(id="long", called="string"), table=table, shown=table, history=history)
+        known = found(shape(id="long", called="string"), table=table, published_beside=table, history=history)
         made = plan(source(entry), known, table)
         assert made.where is not None
         assert [column.text for column in made.where.columns()] == ["called"]
@@ -179,11 +179,15 @@ def test_a_column_that_comes_takes_the_place_of_nothing_but_null(lake: Lake) -> 
     table = published(lake, {"id": "long", "note": "string"}, (1, "x"))
     with table.transaction() as transaction:
         transaction.set_properties({RULES_PROPERTY: json.dumps({"where": "late is null"})})
-    new = found(shape(id="long", note="string", late="string"), table=table, shown=table)
+    new = found(shape(id="long", note="string", late="string"), table=table, published_beside=table)
     assert plan(source(entry), new, table).keeps_whole
     history = renamed(("20", "note", "late"))
     with pytest.raises(RebuildNeededError, match="'late', which was the name of another column, or of none"):
-        plan(source(entry), found(shape(id="long", late="string"), table=table, shown=table, history=history), table)
+        plan(
+            source(entry),
+            found(shape(id="long", late="string"), table=table, published_beside=table, history=history),
+            table,
+        )
 
 
 def test_a_derived_type_that_old_values_cannot_have_needs_the_whole_log(lake: Lake) -> None:
@@ -195,14 +199,14 @@ def test_a_derived_type_that_old_values_cannot_have_needs_the_whole_log(lake: La
     for each in (table, shown):
         with each.transaction() as transaction:
             transaction.set_properties(rules)
-    wider = found(shape(id="long", n="long"), table=table, shown=shown)
+    wider = found(shape(id="long", n="long"), table=table, published_beside=shown)
     assert plan(source(entry), wider, table).derived["x"].type == "long"
     with shown.update_schema() as update:
         update.delete_column(("x",))
     with shown.update_schema() as update:
         update.add_column(("x",), table.schema().find_field("_cdc_position").field_type)
     with pytest.raises(RebuildNeededError, match="derived column 'x' was string, and is long now"):
-        plan(source(entry), found(shape(id="long", n="long"), table=table, shown=shown), table)
+        plan(source(entry), found(shape(id="long", n="long"), table=table, published_beside=shown), table)
 
 
 def test_the_columns_of_a_filter_are_tracked() -> None:

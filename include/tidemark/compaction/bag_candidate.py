@@ -122,7 +122,7 @@ def _judged(prepared: Prepared, rows: DataFrame) -> tuple[DataFrame, _Counts]:
     if counts.in_question:
         events = bag_events.settled(events, plan.found.object)
         counts = _counted(prepared, events)
-    if plan.has_deliveries and not plan.found.after:
+    if plan.has_deliveries and not plan.found.goes_on:
         # All of the change log: a part of it may be older than deliveries.
         events = bag_events.with_stored(events)
         counts = _counted(prepared, events)

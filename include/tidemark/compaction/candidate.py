@@ -154,8 +154,8 @@ def _refuse_shared(run: Run, plan: Plan, state: Table) -> None:
 def put_on_branch(run: Run, plan: Plan) -> Table:
     """Put the branch of a table where ``main`` stands, with the columns and the properties of its plan."""
     lake, key = run.lake, {KEY_PROPERTY: json.dumps(plan.readers_key)}
-    if plan.called is not None:
-        key[NAMES_PROPERTY] = plan.called
+    if plan.names_record is not None:
+        key[NAMES_PROPERTY] = plan.names_record
     own = {OBJECT_PROPERTY: plan.found.object, SOURCE_PROPERTY: run.source.source}
     if plan.found.at_source.is_dotted and not plan.found.shards:
         own[PARTS_PROPERTY] = json.dumps(plan.found.at_source.parts)
@@ -173,8 +173,8 @@ def put_on_branch(run: Run, plan: Plan) -> Table:
     if own.get(SHARDS_PROPERTY) not in {None, table.properties.get(SHARDS_PROPERTY)}:
         table = _with(table, _shards(table, own))  # a shard that has no row yet does no harm
     table = schemas.evolve(table, plan)
-    if not plan.today and plan.called not in {None, table.properties.get(NAMES_PROPERTY)}:
-        table = _with(table, {NAMES_PROPERTY: plan.called or "{}"})
+    if not plan.today and plan.names_record not in {None, table.properties.get(NAMES_PROPERTY)}:
+        table = _with(table, {NAMES_PROPERTY: plan.names_record or "{}"})
     if not plan.today and not placed.items() <= table.properties.items():
         table = _with(table, placed)  # of a table that no cut has published; later ones come with a rebuild
     table = pending_schema.plan_pending(table, run.cut.number, plan.today, {**key, **placed})

@@ -217,7 +217,7 @@ def _spans(prepared: Prepared) -> list[SpanRow]:
 
 def _seen(found: Found, spans: Iterable[SpanRow]) -> int | None:
     """Return ``Known.seen`` of a table."""
-    return _latest(row for row in spans if row.batch <= found.after)
+    return _latest(row for row in spans if row.batch <= found.published_batch)
 
 
 def _latest(spans: Iterable[SpanRow]) -> int | None:

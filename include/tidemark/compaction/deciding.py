@@ -53,7 +53,7 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
     if found.target is None or found.problem:
         return stopped(found, found.problem or "")
     # A table that is not there yet follows statements when its first rows come.
-    stated = found.history.since(found.after, run.cut.batch) and found.table is not None
+    stated = found.history.since(found.published_batch, run.cut.batch) and found.table is not None
     if not found.events and not stated:
         return Unmoved(object=found.object, target=found.target, withheld=found.withheld)
     request = run.requests.get(found.object)
@@ -94,17 +94,18 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, requested:
     if found.table is None:
         return None
     again = f"`tidemark rebuild {run.source.source} {found.object}`"
-    if problem := foreign.unwritable(found.table) or (foreign.unwritable(found.shown) if found.shown else None):
+    shown = found.published_beside
+    if problem := foreign.unwritable(found.table) or (foreign.unwritable(shown) if shown else None):
         return stopped(found, f"{problem}: drop the table, then {again} makes it anew")
     if requested:
         return None
     state = run.lake.find(names.state(target))
-    of_another_cut = found.shown is not None and cut_tags(found.shown)[-1:] != cut_tags(found.table)[-1:]
+    of_another_cut = shown is not None and cut_tags(shown)[-1:] != cut_tags(found.table)[-1:]
     if state is None or of_another_cut:
         reason = "its whole rows are of another cut" if of_another_cut else "the state of its rows is gone"
         return BuildAnew(object=found.object, reason=reason)
-    beside = [*names.beside(target), *([names.whole(names.history(target))] if found.shown is not None else [])]
-    tables = (found.table, found.shown, state, *map(run.lake.find, beside))
+    beside = [*names.beside(target), *([names.whole(names.history(target))] if shown is not None else [])]
+    tables = (found.table, shown, state, *map(run.lake.find, beside))
     changes = [text for table in tables if table is not None and (text := foreign.changes(table))]
     if not changes:
         return None

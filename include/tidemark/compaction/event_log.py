@@ -65,7 +65,7 @@ class EventLog:
         Where one half of an update is among them and the other came before, that is there too (``update_halves``).
         """
         found = self.plan.found
-        earlier = self._earlier_halves() if found.splits and found.after else None
+        earlier = self._earlier_halves() if found.splits and found.goes_on else None
         if earlier is None:
             return Events(self.plan, self.changes())
         whole = self._whole()
@@ -81,23 +81,23 @@ class EventLog:
             IncompatibleSchemaError: the same, in the midst of a rebuild.
         """
         found = self.plan.found
-        if found.between[0]:
+        if found.positions[0]:
             raise IncompatibleSchemaError(
                 f"{found.object}: its key changed at the source, and some of its events can only be read together with "
                 "those from before. Load it anew at the source: a complete load after the change replaces its rows"
             )
-        if found.after and (eras.keyed_since(found.table) or found.segments):
+        if found.goes_on and (eras.keyed_since(found.table) or found.segments):
             raise RebuildNeededError(
                 f"{found.object}: events of rows came late, and it changed its key or its name before"
             )
-        if found.after and (problem := Expired(self.run.lake, self.run.source.source).problem_of(found.objects)):
+        if found.goes_on and (problem := Expired(self.run.lake, self.run.source.source).problem_of(found.objects)):
             raise IncompatibleSchemaError(f"{found.object}: {problem}")
         whole = self._whole()
         return Events(whole.plan, whole.read(self._up_to(self.run.cut.batch)))
 
     def taken(self) -> DataFrame:
         """Return the events that the table had taken in when it came to the batch that it stands at."""
-        return self._up_to(self.plan.found.after, but=self.plan.found.withheld.released)
+        return self._up_to(self.plan.found.published_batch, but=self.plan.found.withheld.released)
 
     def taken_between(self, first: str, last: str) -> Events:
         """Return the sound events at some positions that the table had taken in, and a plan that reads them."""
@@ -152,7 +152,7 @@ class EventLog:
             truncates=sum(row.events for row in contents if row.operation == Operation.TRUNCATE),
             partial=any(row.partial for row in contents),
             halves=any(row.half for row in contents),
-            moves=found.moved and any(row.moves for row in contents),
+            moves=found.moves_ever and any(row.moves for row in contents),
         )
         if found.shards:
             shapes, today = shards_of(self.run, found).shapes()
@@ -169,12 +169,12 @@ class EventLog:
 
 def new_events(run: Run, found: Found) -> DataFrame:
     """Return the change events that a table takes in, before there is a plan for it."""
-    new = _between(found.after, run.cut.batch)
+    new = _between(found.published_batch, run.cut.batch)
     withheld: Withheld = found.withheld
     if withheld.left_out:
         new &= ~F.coalesce(F.col("transaction_id").isin(*sorted(withheld.left_out)), F.lit(False))
     if withheld.released:
-        earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.after)
+        earlier = (F.col("batch") >= withheld.since) & (F.col("batch") <= found.published_batch)
         new |= earlier & F.col("transaction_id").isin(*sorted(withheld.released))
     events = run.changes().where((F.col("kind") == RowKind.CHANGE) & eras.are_of(found) & new)
     return _as_read(run, found, events)
@@ -192,7 +192,7 @@ def _as_read(run: Run, found: Found, events: DataFrame) -> DataFrame:
 
 def _within(events: DataFrame, found: Found) -> DataFrame:
     """Return the events whose positions the table takes in."""
-    first, end = found.between
+    first, end = found.positions
     if first:
         events = events.where(F.col("position") >= first)
     return events if end is None else events.where(F.col("position") < end)

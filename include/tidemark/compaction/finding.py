@@ -71,7 +71,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             name=name,
             table=tables[name],
             shards=tuple(_shards(run, name, known)),
-            after=after,
+            published_batch=after,
             contents=contents,
             shapes=[row for own in lineages.names_of(name) for row in shapes[own]],
             withheld=withheld.get(name, withholding.NOTHING),
@@ -82,7 +82,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             found,
             halves=found.halves or name in split,
             moves=found.moves and moving,
-            moved=moving,
+            moves_ever=moving,
             history=shard_rules.table_history(found) if found.shards else own_history,
             apart=schema_policies.names_apart(_histories_of(run, name, known), own_history),
             common_path=common_path,
@@ -124,7 +124,7 @@ def gone(run: Run, finds: Iterable[Found]) -> list[Found]:
     return [
         found
         for found in finds
-        if found.object in were_there and found.after and found.target is not None and found.table is None
+        if found.object in were_there and found.goes_on and found.target is not None and found.table is None
     ]
 
 
@@ -216,7 +216,7 @@ class _News:
     name: str
     table: TableId
     shards: tuple[Shard, ...]
-    after: int
+    published_batch: int
     contents: Sequence[ContentRow]
     shapes: Sequence[ShapeRow]
     withheld: Withheld
@@ -224,12 +224,12 @@ class _News:
 
 def _found(news: _News) -> Found:
     used = {row.shape for row in news.contents}
-    new = [row for row in news.contents if row.batch > news.after]
+    new = [row for row in news.contents if row.batch > news.published_batch]
     events, truncates = news.withheld.taken
     return Found(
         object=news.name,
         shards=news.shards,
-        after=news.after,
+        published_batch=news.published_batch,
         database=news.table.database,
         schema=news.table.schema,
         name=news.table.name,
@@ -289,7 +289,7 @@ def _located(run: Run, found: Found, target: Identifier | None) -> Found:
     is_whole = table is not None and keeps_whole(table.properties)
     rows, versions = whole_beside(target) if is_whole else (target, history(target))
     if table is not None and run.source.table_for(found.object).history:
-        found = replace(found, versions=run.lake.find(versions))
+        found = replace(found, history_table=run.lake.find(versions))
     if is_whole:
-        return replace(found, target=target, table=run.lake.find(rows), shown=table)
+        return replace(found, target=target, table=run.lake.find(rows), published_beside=table)
     return replace(found, target=target, table=table)

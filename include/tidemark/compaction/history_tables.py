@@ -72,7 +72,7 @@ def goes_on(run: Run, plan: Plan) -> bool:
 
     If there was none, nobody asked for it then. Where a tracked column goes, versions that only it told apart are one.
     """
-    if plan.found.between[0]:
+    if plan.found.positions[0]:
         return True
     history = run.lake.find(plan.versions)
     published = cut_tags(run.lake.load(plan.rows))

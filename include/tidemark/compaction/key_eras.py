@@ -189,7 +189,7 @@ def _phases(run: Run, plan: Plan) -> list[Plan]:
     for place, (era, end) in enumerate(zip(eras, ends, strict=True)):
         begins = era.begins if place else ""
         emptyings = tuple(each for each in found.history.emptyings if each.position >= begins)
-        within = replace(found, between=(begins, end), history=replace(found.history, emptyings=emptyings))
+        within = replace(found, positions=(begins, end), history=replace(found.history, emptyings=emptyings))
         if place:
             within = replace(within, withheld=replace(found.withheld, held=0, discarded=0))
         rows = new_events(run, within)

@@ -163,7 +163,7 @@ def _fold(prepared: Prepared, events: Events, truncates: Truncates, views: ExitS
     images_of = partial(before_image_samples.images_of, folded)
     if not plan.found.splits:
         return Fold(rows=folded, totals=totals, acted=lambda: acted, plan=plan, images=images_of)
-    if plan.found.after and (update_halves.earlier_column(rows) or _left_out(prepared, totals)):
+    if plan.found.goes_on and (update_halves.earlier_column(rows) or _left_out(prepared, totals)):
         _refuse_undone(prepared, acted)
     known = folded.where(F.col("position").isNotNull())
     return Fold(rows=known, totals=totals, acted=lambda: acted, plan=plan, images=images_of)

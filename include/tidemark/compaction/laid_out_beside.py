@@ -50,9 +50,9 @@ def _beside(plan: Plan) -> Iterator[tuple[Identifier, Plan]]:
     if plan.keeps_whole and plan.keeps_versions:
         yield versions, plan
     if plan.keeps_versions:
-        yield names.history(plan.target), plan.shown
+        yield names.history(plan.target), plan.of_published
     if plan.is_fed:
-        yield names.feed(plan.target), plan.shown
+        yield names.feed(plan.target), plan.of_published
 
 
 def _today(run: Run, plan: Plan, identifier: Identifier) -> Mapping[str, str | None]:

@@ -34,7 +34,7 @@ def refuse(run: Run, plan: Plan) -> None:
     found, defaults = plan.found, plan.new_defaults()
     if not defaults:
         return
-    contents = run.ledger.contents(among("object", found.objects), at_most("batch", found.after))
+    contents = run.ledger.contents(among("object", found.objects), at_most("batch", found.published_batch))
     for column, default in defaults:
         events = EventLog(run=run, plan=plan).taken_between("", default.position)
         holding = _holding(events.plan, column.name, {row.shape for row in contents})
@@ -63,7 +63,7 @@ def _holding(plan: Plan, name: str, taken: Container[str | None]) -> list[str]:
 
 def _fills(plan: Plan, name: str, default: Default) -> bool:
     """Return whether any stored row or version is to get the constant of a column."""
-    stored, (table, versions) = plan.stored(name), (plan.found.table, plan.found.versions)
+    stored, (table, versions) = plan.stored(name), (plan.found.table, plan.found.history_table)
     where = And(below(POSITION, default.position), unset(stored))
     return any(
         stored not in each.schema().column_names or each.scan(row_filter=where, limit=1).to_arrow().num_rows

@@ -43,7 +43,7 @@ def found(prepared: Prepared, acted: DataFrame, totals: Totals, start: int) -> l
         return []
     run = prepared.run
     spans = run.ledger.spans(among("object", prepared.plan.found.objects))
-    came_before = any(row.unplaced and row.batch <= prepared.plan.found.after for row in spans)
+    came_before = any(row.unplaced and row.batch <= prepared.plan.found.published_batch for row in spans)
     if not (came_before or totals.overtaken or totals.duplicates):
         return []
     keys = [*frames.key_names(prepared.plan), "load"]

@@ -96,17 +96,17 @@ def are_outdated(log: EventLog) -> bool:
     from its whole change log in all of these cases.
     """
     found = log.plan.found
-    if not (found.moved and found.after):
+    if not (found.moves_ever and found.goes_on):
         return False
     truncated = truncation.first_new(log)
     if _are_all_newer(log, truncated):
         return False
     every, pairs, plan = _everything(log, ["transaction_id"])
     released = F.col("transaction_id").isin(*sorted(found.withheld.released))
-    taken = (F.col("batch") <= found.after) & ~F.coalesce(released, F.lit(False))
-    if truncated is not None and not moved_rows.moved_after(pairs, truncated, found.after).isEmpty():
+    taken = (F.col("batch") <= found.published_batch) & ~F.coalesce(released, F.lit(False))
+    if truncated is not None and not moved_rows.moved_after(pairs, truncated, found.published_batch).isEmpty():
         return True
-    return not moved_rows.late(every, pairs, plan, found.after, taken).isEmpty()
+    return not moved_rows.late(every, pairs, plan, found.published_batch, taken).isEmpty()
 
 
 def _are_all_newer(log: EventLog, truncated: str | None) -> bool:
@@ -123,10 +123,10 @@ def _are_all_newer(log: EventLog, truncated: str | None) -> bool:
         return False
     of_table = among("object", found.objects)
     moved = run.ledger.contents(of_table, equals("operation", Operation.INSERT), equals("partial", value=True))
-    batches = {row.batch for row in moved if row.batch <= found.after}
+    batches = {row.batch for row in moved if row.batch <= found.published_batch}
     newest = {row.batch: row.newest for row in run.ledger.spans(of_table) if row.batch in batches}
     changelog = run.lake.load(names.change_log(run.source.source))
-    files = changelog.scan(row_filter=And(of_table, above("batch", found.after))).plan_files()
+    files = changelog.scan(row_filter=And(of_table, above("batch", found.published_batch))).plan_files()
     oldest = lower_bound(changelog, (task.file for task in files), "position")
     last = max(newest.values(), default="")
     is_newer = truncated is None or truncated > last

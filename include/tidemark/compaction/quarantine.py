@@ -73,7 +73,7 @@ def put(run: Run, plan: Plan, aside: DataFrame) -> None:
     bad = misfit_details.described(run, plan, wrong).select(
         "batch", "file", "place", F.col("set_aside").alias("reason"), "detail", F.lit(found.object).alias("object")
     )
-    after = min(found.after, found.withheld.since - 1) if found.withheld.released else found.after
+    after = min(found.published_batch, found.withheld.since - 1) if found.withheld.released else found.published_batch
     identifier = names.quarantine(source)
     table = log_tables.quarantine(lake, source)
     # A message that was retried lies in raw with the batch that it landed with.
@@ -97,8 +97,8 @@ def put(run: Run, plan: Plan, aside: DataFrame) -> None:
         bare = once.where(F.col("landed_with") <= gone)
         nulls = {name: F.lit(None).cast(raw.schema[name].dataType) for name in lost}
         rows = rows.unionByName(bare.withColumns(nulls).select(*QUARANTINE.names))
-    if found.after > after:
-        earlier = run.read(identifier).where(F.col("batch").between(after + 1, found.after))
+    if found.published_batch > after:
+        earlier = run.read(identifier).where(F.col("batch").between(after + 1, found.published_batch))
         written = rows.select("batch", "reason", "object").distinct()
         rows = rows.unionByName(earlier.join(written, ["batch", "reason", "object"], "left_semi"))
         rows = rows.dropDuplicates(["batch", "file", "place", "reason", "object"])

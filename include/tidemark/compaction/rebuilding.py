@@ -60,7 +60,7 @@ def _follow_layout(run: Run, plan: Plan) -> None:
     """Let the published table follow the layout that is declared; where columns are missing yet, the next cut does."""
     table, layout = run.lake.find(plan.target), run.source.table_for(plan.found.object).layout
     if table is not None and layouts.fits(table, layout):
-        layouts.follow(table, layout, replace(plan.shown, today={}))
+        layouts.follow(table, layout, replace(plan.of_published, today={}))
 
 
 def _alive(run: Run, plan: Plan, branch: str) -> int:

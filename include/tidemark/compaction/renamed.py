@@ -163,7 +163,7 @@ def contents(run: Run, after: int, stub: Found) -> list[ContentRow]:
         stub: the table, with its names, and what transactions withhold; nothing else of it counts.
     """
     half = F.col("after").isNull() & (F.col("operation") == Operation.UPDATE)
-    counted = new_events(run, replace(stub, after=after))
+    counted = new_events(run, replace(stub, published_batch=after))
     kinds = [*map(F.col, ("batch", "operation", "shape", "partial", "key")), half.alias("half")]
     return [
         ContentRow(

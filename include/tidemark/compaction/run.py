@@ -125,5 +125,5 @@ class Run:
 
     def size_of(self, found: Found) -> int:
         """Return about how many rows building a table reads."""
-        rows = rows_in(found.table) if found.shown is not None and found.table is not None else None
+        rows = rows_in(found.table) if found.published_beside is not None and found.table is not None else None
         return found.events + (self.rows_of(found.object) if rows is None else rows)

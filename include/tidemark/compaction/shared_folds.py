@@ -79,7 +79,7 @@ def _groups(prepared: Sequence[Prepared]) -> Iterator[list[Plan]]:
     alike: dict[tuple[int, Hashable], list[Plan]] = defaultdict(list)
     for each in prepared:
         if _is_plain(each):
-            alike[each.plan.found.after, _what_is_read(each.plan)].append(each.plan)
+            alike[each.plan.found.published_batch, _what_is_read(each.plan)].append(each.plan)
     for plans in alike.values():
         group: list[Plan] = []
         for plan in plans:
@@ -130,7 +130,7 @@ def _what_is_read(plan: Plan) -> Hashable:
 def _folded(changelog: DataFrame, plans: Sequence[Plan], batch: int, views: ExitStack) -> dict[str, Fold]:
     plan, names = plans[0], [each.found.object for each in plans]
     number = F.array_position(F.array(*map(F.lit, names)), F.col("object")).cast("string")
-    changes = event_log.new_events_of(changelog, names, plan.found.after, batch).withColumn(_NUMBER, number)
+    changes = event_log.new_events_of(changelog, names, plan.found.published_batch, batch).withColumn(_NUMBER, number)
     kept: Sequence[str] = (*actions.KEPT, _NUMBER)
     images = before_image_samples.wanted(plan, max(each.found.events for each in plans))
     if images:

@@ -45,19 +45,19 @@ def show(run: Run, plan: Plan, built: Built, *, anew: bool = False) -> Built:
     """
     if not plan.keeps_whole:
         return built
-    table = put_on_branch(run, plan.shown)
-    layouts.follow(table, run.source.table_for(plan.found.object).layout, plan.shown)
+    table = put_on_branch(run, plan.of_published)
+    layouts.follow(table, run.source.table_for(plan.found.object).layout, plan.of_published)
     own = (POSITION, COMMITTED_AT, *([DELETED] if plan.soft else []))
     rows = _Shown(run, plan, plan, (plan.rows, plan.target), own, tuple(plan.key) or (POSITION,))
     merged = rows.write(anew=anew)
     if plan.keeps_versions:
-        go_on = [history_tables.goes_on(run, each) for each in (plan, plan.shown)]
+        go_on = [history_tables.goes_on(run, each) for each in (plan, plan.of_published)]
         whole = replace(plan, soft=False, today=plan.today if go_on[0] else {})
-        shown = history_tables.prepare(run, replace(plan.shown, soft=False), on=go_on[1])
+        shown = history_tables.prepare(run, replace(plan.of_published, soft=False), on=go_on[1])
         identifiers = (whole.versions, shown.versions)
         own = (*_INTERVAL, POSITION, COMMITTED_AT)
         _Shown(run, whole, shown, identifiers, own, (*whole.key, POSITION)).write(anew=not all(go_on) or anew)
-        history_tables.record_tracking(run, plan.shown)
+        history_tables.record_tracking(run, plan.of_published)
     candidate = head(run.lake.load(plan.target), run.cut.branch)
     deleted = built.deleted  # where all rows are shown, as many as the fold counts
     if plan.where is not None:

@@ -79,7 +79,7 @@ def first_new(log: EventLog) -> str | None:
 
 def new_emptyings(found: Found) -> list[Emptying]:
     """Return the statements and initial loads of this cut that emptied the table."""
-    return [each for each in found.history.emptyings if found.after < each.batch]
+    return [each for each in found.history.emptyings if found.published_batch < each.batch]
 
 
 def empty(prepared: Prepared, truncates: Truncates, folded: DataFrame | None = None) -> Emptied:

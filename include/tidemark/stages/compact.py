@@ -139,7 +139,7 @@ def _decisions(this: Run, finds: Mapping[str, Found], lineages: Lineages) -> lis
     if any(isinstance(each, BuildAnew) for each in decisions):
         return decisions
     waiting = renamed.waiting_for(this, lineages, [each for each in decisions if isinstance(each, Stopped)])
-    held = {plan.found.object for plan in plans if plan.found.object in waiting and not plan.found.after}
+    held = {plan.found.object for plan in plans if plan.found.object in waiting and not plan.found.goes_on}
     decisions += [stopped(finds[name], f"{name}: {_WAITS_FOR_RENAMED}") for name in sorted(held)]
     decisions += building.build(this, [plan for plan in plans if plan.found.object not in held])
     if any(isinstance(each, BuildAnew) for each in decisions):
@@ -157,7 +157,7 @@ _WAITS_FOR_RENAMED = (
 
 def _ddl_not_followed(found: Found) -> str:
     """Return the statements of the new batches that were not followed, and log them; they hold nothing back."""
-    notes = [note.text for note in found.history.notes if note.batch > found.after]
+    notes = [note.text for note in found.history.notes if note.batch > found.published_batch]
     for note in notes:
         log.warning("ddl_not_followed", object=found.object, statement=note)
     return "; ".join(notes)

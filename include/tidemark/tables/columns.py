@@ -182,7 +182,7 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
     declared_types |= evolving.promised.keys()
     for addition in found.history.additions:
         name = names.today(addition.name, names.behind(addition))
-        if name is None or addition.type is None or addition.batch <= found.after:
+        if name is None or addition.type is None or addition.batch <= found.published_batch:
             continue
         if not evolving.rules.is_published(name) or evolving.rules.mask_of(name):
             continue

@@ -42,7 +42,7 @@ def defaults_of(found: Found, names: ColumnNames, columns: Iterable[TableColumn]
         name = next((known for known in types if names.same(known, today)), today)
         if added.default is None:
             continue
-        if found.after < added.batch and name in types:
+        if found.published_batch < added.batch and name in types:
             _check(found, types[name], added.default)
         defaults[name] = Default(added.position, added.batch, added.default)
     return defaults

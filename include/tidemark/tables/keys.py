@@ -121,7 +121,7 @@ def refuse_late(found: Found, key: Container[str], defaults: Mapping[str, Defaul
     Raises:
         RebuildNeededError: they did.
     """
-    if late := [name for name, default in defaults.items() if name in key and default.batch > found.after]:
+    if late := [name for name, default in defaults.items() if name in key and default.batch > found.published_batch]:
         raise RebuildNeededError(f"{found.object}: rows from before got values in {late[0]!r}, a part of the key")
 
 

@@ -66,7 +66,7 @@ class Found:
     """The keys that messages named one after another; empty where one key holds for all events."""
     segments: tuple[Segment, ...] = ()
     """The names that its events came under, of a table that was renamed; empty: all events of its name."""
-    between: tuple[str, str | None] = ("", None)
+    positions: tuple[str, str | None] = ("", None)
     """The positions whose events are taken: from the first on, before the second; None: to the end."""
     partial: bool
     """Whether any image is partial."""
@@ -75,7 +75,7 @@ class Found:
     batches count too."""
     moves: bool = False
     """Whether an INSERT may lack values: it may be the second half of a change of the key (``folding.moved_rows``)."""
-    moved: bool = False
+    moves_ever: bool = False
     """Whether any batch had such an INSERT."""
     loads: bool = False
     """Whether new events are rows of an initial load."""
@@ -86,8 +86,8 @@ class Found:
     apart: tuple[tuple[str, str], ...] = ()
     """Old and new name, for each rename that the table as a whole does not follow: it is of a single shard, or of a
     column that is kept. The values of one column of the source stand in several columns of the table then."""
-    after: int = 0
-    """The batch that the published table stands at."""
+    published_batch: int = 0
+    """The batch that the published table stands at; 0: nothing is published, or all events are folded again."""
     names: NamesByShape = field(default_factory=dict)
     """Today's names of columns, for shapes by epoch (``epochs.shapes_by_epoch``)."""
     withheld: Withheld = NOTHING
@@ -103,13 +103,18 @@ class Found:
     table: Table | None = None
     """The table that the fold goes on from; None if nothing is published yet. It is the published table, or, with
     ``where`` or ``derive``, the table of its whole rows (``lake.names.whole``)."""
-    shown: Table | None = None
+    published_beside: Table | None = None
     """The published table, where ``table`` is another one."""
-    versions: Table | None = None
+    history_table: Table | None = None
     """The history table that goes on with ``table``; None if no versions are kept, or none are published yet."""
     shards: tuple[Shard, ...] = ()
     """The tables that are folded into it: all that have events, new or not. Empty: it is a table of its own. ``object``
     is the name that they have together (``sources.routes``)."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the fold goes on from what is published; else it begins with the first event."""
+        return self.published_batch > 0
 
     @property
     def at_source(self) -> TableId:
@@ -119,7 +124,7 @@ class Found:
     @property
     def published(self) -> Table | None:
         """The published table; None if there is none."""
-        return self.shown if self.shown is not None else self.table
+        return self.table if self.published_beside is None else self.published_beside
 
     @property
     def objects(self) -> list[str]:
@@ -182,7 +187,7 @@ class Plan:
     """Whether a deleted row stays, marked."""
     masks: Masks = NO_MASKS
     """Columns whose values are masked, by today's names."""
-    called: str | None = None
+    names_record: str | None = None
     """What the table records of ``Found.called``, as JSON; None: nothing."""
     row_checks: tuple[RowCheck, ...] = ()
     """Checks that keep single rows back (``tables.row_checks``)."""
@@ -203,10 +208,12 @@ class Plan:
         None where all events are folded: each got the constant as it was read. A null in a row that an earlier key left
         came with its event.
         """
-        if not self.found.after:
+        if not self.found.goes_on:
             return []
         outside = ((column, self.defaults.get(column.name)) for column in self.columns if column.name not in self.key)
-        return [(column, default) for column, default in outside if default and self.found.after < default.batch]
+        return [
+            (column, default) for column, default in outside if default and self.found.published_batch < default.batch
+        ]
 
     @property
     def readers_key(self) -> tuple[str, ...]:
@@ -230,7 +237,7 @@ class Plan:
         return self.where is not None or bool(self.derived)
 
     @property
-    def shown(self) -> Plan:
+    def of_published(self) -> Plan:
         """The plan of the published table, where whole rows are folded beside it."""
         derived = [TableColumn(name, term.type) for name, term in self.derived.items()]
         own = self.columns[-1:] if self.found.shards else ()

@@ -85,7 +85,7 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         compares_images=not checks and _compares_images(source, found, has_key=bool(key)),
         row_checks=checks,
         masks=masks,
-        called=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
+        names_record=json.dumps(found.called) if found.called or column_rules.names_recorded(found.table) else None,
         where=rules.where,
         derived=rules.derived,
         column_rules=column_rules.to_record(promised, masks, evolving.left_out(), stored_as, built_by),
@@ -145,7 +145,7 @@ def _row_checks(
     checks = row_checks.in_effect(found.object, promised, evolved.columns, evolved.void)
     row_checks.refuse_parts(found.object, checks, lambda name: evolving.rules.elsewhere(name, names))
     if table is not None:
-        filled = {name for name, default in defaults.items() if found.after < default.batch}
+        filled = {name for name, default in defaults.items() if found.published_batch < default.batch}
         given_up = {old for old, new in evolving.before.items() if old != new}
         row_checks.refuse_stale(found.object, table, checks, filled | given_up)
     row_checks.refuse_unfit(found.object, promised, key, whole=not (found.partial or found.halves or found.moves))

@@ -174,7 +174,7 @@ def _refuse_parts(term: Term, rules: ColumnRules, columns: Collection[str]) -> N
 
 def _refuse_types(found: Found, rules: RowRules) -> None:
     """Refuse to go on with stored values that a derived column's new type cannot have."""
-    stored = dict(columns_of(found.shown))
+    stored = dict(columns_of(found.published_beside))
     for name, term in rules.derived.items():
         was = stored.get(name)
         if was is not None and wider(was, term.type) != term.type:

@@ -59,7 +59,9 @@ def refuse_onward(found: Found, table: Table) -> None:
             or added one with a constant: rows of the others keep theirs.
     """
     known = recorded(table)
-    joined = [shard.object for shard in found.shards if shard.since <= found.after and shard.object not in known]
+    joined = [
+        shard.object for shard in found.shards if shard.since <= found.published_batch and shard.object not in known
+    ]
     left = sorted(known.keys() - {shard.object for shard in found.shards})
     for shard in found.shards:
         if known.get(shard.object, shard.added) != shard.added:
@@ -69,12 +71,12 @@ def refuse_onward(found: Found, table: Table) -> None:
         raise RebuildNeededError(f"{found.object}: other tables are folded into it than before: {names}")
     for shard in found.shards:
         for renaming in shard.history.renamings:
-            if renaming.batch > found.after:
+            if renaming.batch > found.published_batch:
                 raise RebuildNeededError(
                     f"{shard.object}: column {renaming.old!r} was renamed or dropped in this shard"
                 )
         for addition in shard.history.additions:
-            if addition.batch > found.after and addition.default is not None:
+            if addition.batch > found.published_batch and addition.default is not None:
                 raise RebuildNeededError(
                     f"{shard.object}: column {addition.name!r} was added to this shard with a value"
                 )

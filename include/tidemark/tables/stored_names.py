@@ -33,7 +33,7 @@ def names_then(
         renamings: all renames and drops that are known.
         called: the names that the source file gave when the table was published: name at the source to published name.
     """
-    return ColumnNames([renaming for renaming in renamings if renaming.batch <= found.after], stored, called)
+    return ColumnNames([renaming for renaming in renamings if renaming.batch <= found.published_batch], stored, called)
 
 
 def names_today(found: Found, table: Table, names: ColumnNames, called: Mapping[str, str]) -> dict[str, str | None]:
@@ -49,14 +49,14 @@ def names_today(found: Found, table: Table, names: ColumnNames, called: Mapping[
     Raises:
         RebuildNeededError: a rename or drop arrived late, and contradicts rows that are published already.
     """
-    stored, after = [field.name for field in table.schema().fields if field.name not in OWN_COLUMNS], found.after
+    stored = [field.name for field in table.schema().fields if field.name not in OWN_COLUMNS]
     done = names_then(found, stored, names.renamings, called)
     today: dict[str, str | None] = {
         name: names.published(done.at_source(name.removeprefix(NEW_PREFIX))) for name in stored
     }
     moved: set[str] = set()
     for renaming in names.renamings:
-        if renaming.batch <= after:
+        if renaming.batch <= found.published_batch:
             continue
         before = done.today(renaming.old, done.epoch(renaming.position))
         column = next((name for name in stored if before is not None and names.same(name, before)), None)
@@ -103,6 +103,6 @@ def has_value(found: Found, table: Table, column: str, *, after: str | None = No
         after: a position: rows and versions that were written up to it do not count.
     """
     where = not_null(column) if after is None else And(above(POSITION, after), not_null(column))
-    holders = [table] if found.versions is None else [table, found.versions]
+    holders = [table] if found.history_table is None else [table, found.history_table]
     there = (each for each in holders if column in each.schema().column_names)
     return any(each.scan(row_filter=where, limit=1).to_arrow().num_rows for each in there)
