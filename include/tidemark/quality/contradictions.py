@@ -13,9 +13,6 @@ from tidemark.sources.invariants import Invariants
 from tidemark.sources.model import Source
 from tidemark.text import harmless
 
-CONTRADICTIONS = frozenset(IN_WORDS.values())
-"""Their names."""
-
 
 def invariants_of(rows: Iterable[ContradictionRow], asked: Invariants) -> dict[str, dict[str, Invariant]]:
     """Return by object, by name, how many of its events contradict rows.
@@ -28,7 +25,9 @@ def invariants_of(rows: Iterable[ContradictionRow], asked: Invariants) -> dict[s
     for row in rows:
         consequence = getattr(asked, row.kind)
         if consequence is not Consequence.OFF:
-            found[row.object][IN_WORDS[row.kind]] = Invariant(value=row.events, severity=Severity(consequence.value))
+            found[row.object][IN_WORDS[row.kind]] = Invariant(
+                value=row.events, severity=Severity(consequence.value), approvable=True
+            )
     return dict(found)
 
 

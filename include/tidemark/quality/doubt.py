@@ -12,7 +12,7 @@ from tidemark.text import harmless
 
 
 class Doubt(NamedTuple):
-    """One doubt about the new events of a table."""
+    """One doubt about the new events of a table. A person may approve a cut in spite of it."""
 
     invariant: str
     """Its name."""

@@ -68,7 +68,9 @@ def doubts_about(
 def invariants(doubts: Iterable[Doubt]) -> dict[str, Invariant]:
     """Return the doubts about one table as invariants; of one name, the one that blocks."""
     ordered = sorted(doubts, key=lambda doubt: doubt.severity is Severity.BLOCK)
-    return {doubt.invariant: Invariant(value=doubt.value, severity=doubt.severity) for doubt in ordered}
+    return {
+        doubt.invariant: Invariant(value=doubt.value, severity=doubt.severity, approvable=True) for doubt in ordered
+    }
 
 
 def _logs(

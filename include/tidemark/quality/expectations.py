@@ -137,8 +137,8 @@ def _alone(context: FileDataContext, frame: DataFrame, check: SuiteCheck) -> lis
         return [_Judged(shown, _failed(shown, exception_info=info))]
 
 
-def _failed(check: SuiteCheck, **told: Any) -> ExpectationValidationResult:  # noqa: ANN401 - the library's own
-    return ExpectationValidationResult(success=False, expectation_config=check.expectation.configuration, **told)
+def _failed(check: SuiteCheck, **fields: Any) -> ExpectationValidationResult:  # noqa: ANN401 - the library's own
+    return ExpectationValidationResult(success=False, expectation_config=check.expectation.configuration, **fields)
 
 
 def _validate(
@@ -215,6 +215,7 @@ def _verdict(table: str, judged: Sequence[_Judged], *, docs: Path) -> Verdict:
             success=bool(result.success),
             observed=_observed(result),
             expected=check.expected,
+            approvable=check.approvable,
         )
         for check, result in judged
     )

@@ -23,8 +23,6 @@ from tidemark.values.declared_types import is_pattern
 OF_SOURCE = "hours since the newest commit or heartbeat"
 
 OF_TABLE = "hours since the newest commit"
-
-FRESHNESS = frozenset({OF_SOURCE, OF_TABLE})
 """Names of the checks."""
 
 _AHEAD: Final = timedelta(minutes=10)
@@ -100,6 +98,7 @@ def _finding(name: str, check: str, limits: Freshness, times: _Times, now: datet
         success=broken is None and times.ahead is None,
         observed=_observed(age, times),
         expected=f"at most {limit[1]:g}",
+        approvable=True,
     )
     return SourceResult(result, tuple(_sentences(name, check, times, age, broken)))
 

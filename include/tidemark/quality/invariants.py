@@ -18,9 +18,6 @@ TOO_MANY_DELETED = "rows deleted beyond the limit"
 
 TOO_MANY_QUARANTINED = "events quarantined beyond the limit"
 
-APPROVABLE = frozenset({TOO_MANY_DELETED, TOO_MANY_QUARANTINED})
-"""Checks whose failure a person may approve."""
-
 
 def key_invariants(candidate: Candidate, counts: KeyCounts) -> dict[str, Invariant]:
     """Return the counts of a candidate as invariants: no null key, no key twice, the ledger's number of rows."""
@@ -38,7 +35,7 @@ def delete_invariants(source: Source, row: TableRow) -> dict[str, Invariant]:
     """Return the invariant that a cut deletes no more rows than the source allows; none if it deletes nothing."""
     if not deleted_rows(row):
         return {}
-    return {TOO_MANY_DELETED: Invariant(value=max(0, deleted_rows(row) - deletable_rows(source, row)))}
+    return {TOO_MANY_DELETED: Invariant(value=max(0, deleted_rows(row) - deletable_rows(source, row)), approvable=True)}
 
 
 def deletable_rows(source: Source, row: TableRow) -> int:
@@ -59,7 +56,7 @@ def quarantine_invariants(source: Source, row: TableRow) -> dict[str, Invariant]
     if asked is Consequence.OFF:
         return warnings
     beyond = max(0, row.quarantined - source.quarantinable(row.events, row.object))
-    return {TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(asked.value)), **warnings}
+    return {TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(asked.value), approvable=True), **warnings}
 
 
 def deleted_rows(row: TableRow) -> int:

@@ -48,7 +48,13 @@ def judged(lake: Lake, source: str, batches: JudgedBatches, severity: Severity) 
     if not (count := scan.count()):
         return
     result = CheckResult(
-        name=LONE_TOMBSTONES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
+        name=LONE_TOMBSTONES,
+        columns=(),
+        severity=severity,
+        success=False,
+        observed=str(count),
+        expected="0",
+        approvable=True,
     )
     sentence = (
         f"{source}: {count} records have no value, and no message of the source ever deleted a row.{one_of(scan)} If "

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.quality.verdicts import CheckResult, Verdict
-from tidemark.sources.choices import Severity
 
 
 class SourceResult(NamedTuple):
@@ -20,7 +19,7 @@ class SourceResult(NamedTuple):
     @property
     def blocks(self) -> bool:
         """Whether it holds the cut back."""
-        return not self.result.success and self.result.severity is Severity.BLOCK
+        return self.result.blocks
 
 
 class OfSource(NamedTuple):

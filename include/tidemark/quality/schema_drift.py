@@ -41,7 +41,7 @@ def invariants_of(
     for row in rows:
         if row.object in published:
             columns = tuple(changes(lake.load(row.identifier), row))
-            invariant = Invariant(value=len(columns), severity=Severity(asked.value), columns=columns)
+            invariant = Invariant(value=len(columns), severity=Severity(asked.value), columns=columns, approvable=True)
             found[row.object] = {SCHEMA_DRIFT: invariant}
     return found
 

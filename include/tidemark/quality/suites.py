@@ -36,6 +36,7 @@ class SuiteCheck(NamedTuple):
     expected: str
     expectation: Expectation
     shows_observed: bool
+    approvable: bool = False
     refused: str | None = None
     """Why Great Expectations refuses its arguments; the expectation only stands for it on the page then."""
 
@@ -102,7 +103,15 @@ def _build_invariant(place: int, name: str, invariant: Invariant) -> SuiteCheck:
     expectation = ExpectColumnMaxToBeBetween(
         column=name, min_value=low, max_value=high, severity=severity, meta={PLACE: place}, description=said
     )
-    return SuiteCheck(name, invariant.columns, invariant.severity, expected, expectation, shows_observed=True)
+    return SuiteCheck(
+        name,
+        invariant.columns,
+        invariant.severity,
+        expected,
+        expectation,
+        shows_observed=True,
+        approvable=invariant.approvable,
+    )
 
 
 def _bad_argument(error: ValidationError | OverflowError) -> str:

@@ -29,7 +29,13 @@ def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], seve
         severity: what the source file says.
     """
     result = CheckResult(
-        name=UNKNOWN_MEMBERS, columns=(), severity=severity, success=False, observed=str(len(rows)), expected="0"
+        name=UNKNOWN_MEMBERS,
+        columns=(),
+        severity=severity,
+        success=False,
+        observed=str(len(rows)),
+        expected="0",
+        approvable=True,
     )
     sentences = tuple(
         f"{source}: {format_name} does not know the member {harmless(row.member)} of message {row.place} of "

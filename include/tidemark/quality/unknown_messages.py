@@ -36,7 +36,13 @@ def judged(source: str, quarantine: Table, batches: JudgedBatches, severity: Sev
     if not count:
         return
     result = CheckResult(
-        name=UNKNOWN_MESSAGES, columns=(), severity=severity, success=False, observed=str(count), expected="0"
+        name=UNKNOWN_MESSAGES,
+        columns=(),
+        severity=severity,
+        success=False,
+        observed=str(count),
+        expected="0",
+        approvable=True,
     )
     sentence = (
         f"{source}: {count} {UNKNOWN_MESSAGES}.{one_of(scan)} `tidemark quarantine list {source}` has all. "

@@ -58,6 +58,7 @@ def judged(ledger: Ledger, source: Source, quarantine: Table, batches: JudgedBat
         success=worse.excess <= 0,
         observed=f"{worse.quarantined} of {worse.landed}",
         expected=f"at most {worse.allowed}",
+        approvable=True,
     )
     if result.success:
         yield SourceResult(result)

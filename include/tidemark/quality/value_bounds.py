@@ -93,7 +93,7 @@ def judged(
     counted_columns = zip(bounds.items(), found.counts, strict=True)
     columns = tuple(f"{name}: {count} {_beyond(each)}" for (name, each), count in counted_columns if count)
     first = "" if found.first is None else _first(found.first, candidate.key, changelog)
-    return Invariant(value=sum(found.counts), severity=severity, columns=columns), first
+    return Invariant(value=sum(found.counts), severity=severity, columns=columns, approvable=True), first
 
 
 def _found(candidate: Candidate, names: Sequence[str], bounds: Sequence[Bounds]) -> Beyond:

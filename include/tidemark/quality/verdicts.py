@@ -22,6 +22,9 @@ class Invariant:
     severity: Severity = Severity.BLOCK
     columns: tuple[str, ...] = ()
     """Which columns it is about, in a few words for each."""
+    approvable: bool = False
+    """Whether only a person can say that it is broken by mistake: a cut in which nothing else failed awaits approval.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,13 @@ class CheckResult:
     """Counts and figures, or the first line of the error; at most 200 characters."""
     expected: str
     """The declared arguments; at most 200 characters."""
+    approvable: bool = False
+    """``Invariant.approvable``; of a declared check never."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it holds the cut back."""
+        return not self.success and self.severity is Severity.BLOCK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ def invariants_of(
         if band is not None and row.rebuilt is None:
             severity = Severity(asked.value)
             found[row.object] = {
-                VOLUME: Invariant(value=row.events, minimum=band.low, maximum=band.high, severity=severity)
+                VOLUME: Invariant(
+                    value=row.events, minimum=band.low, maximum=band.high, severity=severity, approvable=True
+                )
             }
     return found

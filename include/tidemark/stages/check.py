@@ -17,13 +17,13 @@ import structlog
 from pyiceberg.table import Table
 
 from tidemark.compaction import renamed
-from tidemark.compaction.unplaced_statements import UNPLACED_STATEMENT, Moved, doubts_about_statements
+from tidemark.compaction.unplaced_statements import Moved, doubts_about_statements
 from tidemark.lake import names
 from tidemark.lake.catalog import home
 from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, member_rows
-from tidemark.ledger.check_rows import CHECK, RENAMED
+from tidemark.ledger.check_rows import CHECK
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.read_once import ReadOnce
@@ -42,16 +42,14 @@ from tidemark.quality import (
     volume,
 )
 from tidemark.quality.doubt import Doubt
-from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, invariants
+from tidemark.quality.doubts import invariants
 from tidemark.quality.doubts_of_cut import doubts_of_cut
-from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
+from tidemark.quality.invariants import deletable_rows, deleted_rows
 from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.judging import judge
 from tidemark.quality.of_source import SourceResult, of_source
 from tidemark.quality.records import record
 from tidemark.quality.renamed_tables import Followed, doubts_about_renames
-from tidemark.quality.unplaced_loads import UNPLACED_LOAD
-from tidemark.quality.value_bounds import VALUE_BOUNDS
 from tidemark.quality.verdicts import Invariant, Verdict
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
@@ -204,27 +202,10 @@ def _by_object(
 
 
 def _state(verdicts: Iterable[Verdict]) -> CutState:
-    failed = {
-        result.name
-        for verdict in verdicts
-        for result in verdict.results
-        if not result.success and result.severity == Severity.BLOCK
-    }
+    failed = [result for verdict in verdicts for result in verdict.results if result.blocks]
     if not failed:
         return CutState.CHECKED
-    return CutState.AWAITING_APPROVAL if failed <= _APPROVABLE else CutState.FAILED
-
-
-_APPROVABLE = (
-    APPROVABLE
-    | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
-    | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
-    | {unread_messages.UNREAD_MESSAGES, lone_tombstones.LONE_TOMBSTONES}
-    | {UNPLACED_STATEMENT, unfit_entries.UNFIT_TABLES}
-    | contradicting.CONTRADICTIONS
-    | freshness.FRESHNESS
-)
-"""Invariants for which only a person can say whether they are broken by mistake."""
+    return CutState.AWAITING_APPROVAL if all(result.approvable for result in failed) else CutState.FAILED
 
 
 def _asks_for_approval(source: Source, cut: int, rows: Sequence[TableRow], *, unread: bool) -> str:
