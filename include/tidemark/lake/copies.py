@@ -34,11 +34,9 @@ from tidemark.errors import IncompatibleSchemaError
 from tidemark.lake import names as table_names
 from tidemark.lake.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake.lake import Lake, as_iceberg, standing_in
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, is_log
 from tidemark.lake.properties import VOID_DOC
 from tidemark.text import first_line
-
-_LOGS = frozenset({"raw", "changelog", "quarantine", "ledger"})
 
 _NOT_ITS_OWN: Mapping[str, str] = {"write.metadata.delete-after-commit.enabled": "false"}
 """Property of every copy. The metadata log of a copy names files of the real table, also the current one; with the
@@ -94,7 +92,7 @@ class Emptied(_Beside):
     def at(self, identifier: Identifier) -> Identifier:
         """Return the table's name in the catalog."""
         own = self.lake.at(identifier)
-        return own if identifier[0] in _LOGS else Identifier(self.namespace, "__".join(own))
+        return own if is_log(identifier) else Identifier(self.namespace, "__".join(own))
 
     def ensure(
         self,
@@ -106,7 +104,7 @@ class Emptied(_Beside):
         location: str | None = None,
     ) -> Table:
         """Return an empty table with this schema, whatever the lake's own table holds; a log is the lake's own."""
-        if identifier[0] in _LOGS or identifier in self._made:
+        if is_log(identifier) or identifier in self._made:
             if identifier in self._made:
                 self._made[identifier] = properties
             return super().ensure(identifier, schema, properties, partition_by=partition_by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 _BRANCH = "candidate_"
@@ -14,6 +15,16 @@ _FEED = "__feed"
 _WHOLE = "__whole"
 _JOINT = "__"
 _REHEARSAL = "rehearsal__"
+
+
+class Namespace(StrEnum):
+    """The namespaces that all sources share; ``sources.fields.RESERVED_NAMES`` keeps them free."""
+
+    RAW = "raw"
+    CHANGE_LOG = "changelog"
+    QUARANTINE = "quarantine"
+    LEDGER = "ledger"
+    STATE = "state"
 
 
 class Identifier(NamedTuple):
@@ -34,32 +45,40 @@ class Identifier(NamedTuple):
 
 def raw(source: str) -> Identifier:
     """Return the table of the source's messages, as they were delivered."""
-    return Identifier("raw", source)
+    return Identifier(Namespace.RAW.value, source)
 
 
 def change_log(source: str) -> Identifier:
     """Return the table of the source's change events, schema changes and control events."""
-    return Identifier("changelog", source)
+    return Identifier(Namespace.CHANGE_LOG.value, source)
 
 
 def quarantine(source: str) -> Identifier:
     """Return the table of the source's messages that were set aside."""
-    return Identifier("quarantine", source)
+    return Identifier(Namespace.QUARANTINE.value, source)
 
 
 def ledger(name: str) -> Identifier:
     """Return a table of the ledger, which all sources share."""
-    return Identifier("ledger", name)
+    return Identifier(Namespace.LEDGER.value, name)
+
+
+_LOGS = frozenset({Namespace.RAW, Namespace.CHANGE_LOG, Namespace.QUARANTINE, Namespace.LEDGER})
+
+
+def is_log(identifier: Sequence[str]) -> bool:
+    """Return whether a table in the catalog only grows as runs go on: messages, events, quarantine and the ledger."""
+    return identifier[0] in _LOGS
 
 
 def lease(source: str) -> Identifier:
     """Return the table whose newest snapshot says who writes a source (``leases``)."""
-    return Identifier("ledger", f"{_LEASE}{source}")
+    return Identifier(Namespace.LEDGER.value, f"{_LEASE}{source}")
 
 
 def is_lease(identifier: Sequence[str]) -> bool:
     """Return whether a table in the catalog is the lease of a source."""
-    return identifier[0] == "ledger" and identifier[-1].startswith(_LEASE)
+    return identifier[0] == Namespace.LEDGER and identifier[-1].startswith(_LEASE)
 
 
 def fence(source: str) -> str:
@@ -74,7 +93,7 @@ def is_fence(ref: str) -> bool:
 
 def state(target: Identifier) -> Identifier:
     """Return the table that keeps the tombstones and the cell versions of a published table."""
-    return Identifier("state", _JOINT.join(target))
+    return Identifier(Namespace.STATE.value, _JOINT.join(target))
 
 
 def with_same_state(target: Identifier) -> list[Identifier]:
@@ -102,7 +121,7 @@ def beside(target: Identifier) -> tuple[Identifier, Identifier]:
 
 def whole(target: Identifier) -> Identifier:
     """Return the table with the whole rows, or versions, that a published table is made of (``where``, ``derive``)."""
-    return Identifier("state", f"{_JOINT.join(target)}{_WHOLE}")
+    return Identifier(Namespace.STATE.value, f"{_JOINT.join(target)}{_WHOLE}")
 
 
 def whole_beside(target: Identifier) -> tuple[Identifier, Identifier]:

@@ -21,7 +21,7 @@ from tidemark.lake import maintenance, names, retention
 from tidemark.lake.branches import marker, rows_in
 from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, Namespace
 from tidemark.ledger import cuts, transactions
 from tidemark.ledger.folders import folders
 from tidemark.ledger.ledger import Ledger
@@ -231,15 +231,15 @@ def _past_messages(ledger: Ledger, source: Source, now: datetime, decoded: int) 
 def _maintain(session: SparkSession, lake: Lake, identifier: Identifier, horizons: _Horizons) -> dict[str, int | str]:
     before = maintenance.size_of(lake.load(identifier))
     done: dict[str, int | str] = {"tags": cuts.drop_tags(lake.load(identifier), horizons.cut)}
-    if identifier.namespace == "raw" and horizons.messages:
+    if identifier.namespace == Namespace.RAW and horizons.messages:
         done["dropped_files"] = retention.drop_up_to(lake.load(identifier), horizons.messages)
-    if identifier.namespace == "changelog" and horizons.events:
+    if identifier.namespace == Namespace.CHANGE_LOG and horizons.events:
         done["dropped_files"] = retention.drop_events(lake.load(identifier), horizons.settled, horizons.events)
-    if identifier.namespace == "quarantine" and horizons.quarantined:
+    if identifier.namespace == Namespace.QUARANTINE and horizons.quarantined:
         done["without_bytes"] = retention.without_bytes(lake, lake.load(identifier), horizons.quarantined)
-    if identifier.namespace == "state" and not names.is_whole(identifier.name):
+    if identifier.namespace == Namespace.STATE and not names.is_whole(identifier.name):
         done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
-    elif identifier.namespace != "ledger":  # each commit of the ledger puts small files together
+    elif identifier.namespace != Namespace.LEDGER:  # each commit of the ledger puts small files together
         maintenance.rewrite(session, lake, identifier)
     done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)
     if str(identifier) not in horizons.shared:
