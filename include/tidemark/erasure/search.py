@@ -63,7 +63,7 @@ def search(
     """
 
     def covers(row: LogRow) -> bool:
-        return any(each.covers(row["committed_at"], row["position"]) for each in erasures)
+        return any(each.covers(row.committed_at, row.position) for each in erasures)
 
     events, newer = events_of(subject, covers)
     raw, log = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))

@@ -236,11 +236,11 @@ def events_of(subject: ErasedRow, covers: Callable[[LogRow], bool]) -> tuple[dic
     newer: set[Place] = set()
 
     def note(row: LogRow) -> None:
-        if row["operation"] == Operation.TRUNCATE:
+        if row.operation == Operation.TRUNCATE:
             return
-        place = (row["file"], row["place"], row["row"])
+        place = (row.file, row.place, row.row)
         if covers(row):
-            found[place] = row["committed_at"]
+            found[place] = row.committed_at
         else:
             newer.add(place)
 

@@ -21,7 +21,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.quality.disclosure import short
 from tidemark.queries import row_events
 from tidemark.queries.row_life_masks import MaskedText
-from tidemark.queries.row_life_scan import FIELDS, LogRow
+from tidemark.queries.row_life_scan import FIELDS, LogRow, log_rows
 from tidemark.queries.row_life_steps import Reader
 from tidemark.text import harmless, key_text
 
@@ -43,13 +43,12 @@ def contradicting_keys(lake: Lake, source: str, rows: Iterable[ContradictionRow]
     files, places, positions = zip(*wanted, strict=True)
     where = And(equals("kind", RowKind.CHANGE), among("file", files), among("place", places))
     where = And(where, among("position", positions))
-    # Times may have years that Python's own times do not have.
-    events = changelog.scan(row_filter=where, selected_fields=FIELDS).to_arrow().drop_columns(["committed_at"])
+    events = log_rows(changelog.scan(row_filter=where, selected_fields=FIELDS).to_arrow())
     reader_of = _readers(lake, source)
     matches = (
         (row, reader_of(row.object), event)
-        for event in events.to_pylist()
-        for row in wanted.get((event["file"], event["place"], event["position"]), ())
+        for event in events
+        for row in wanted.get((event.file, event.place, event.position), ())
     )
     return {row: key for row, reader, event in matches if reader is not None and (key := _key_of(reader, event))}
 
@@ -71,7 +70,7 @@ def _readers(lake: Lake, source: str) -> Callable[[str], Reader | None]:
 
 def _key_of(reader: Reader, event: LogRow) -> str | None:
     # Events of tables that are folded into one have shapes of their own.
-    if not reader.key or reader.masks.kinds.keys() & set(reader.key) or event["shape"] not in reader.shapes:
+    if not reader.key or reader.masks.kinds.keys() & set(reader.key) or event.shape not in reader.shapes:
         return None
     keys = reader.keys(event)
     if any(isinstance(value, MaskedText) for key in keys for value in key.values()):

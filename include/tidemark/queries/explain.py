@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import Table
@@ -35,7 +36,7 @@ from tidemark.queries.row_events import RowEvents
 from tidemark.queries.row_key import key_given
 from tidemark.queries.row_life import Chapter, Key, Outcome, Step
 from tidemark.queries.row_life_masks import shown
-from tidemark.queries.row_life_scan import FIELDS, LogRow, made, micros
+from tidemark.queries.row_life_scan import FIELDS, LogRow, log_rows, made
 from tidemark.queries.row_life_steps import Aside, Reader
 from tidemark.queries.shard_views import folded_name, is_view, names_of, shard_of
 from tidemark.sources.routes import SHARD_COLUMN
@@ -77,12 +78,12 @@ class _Standing:
 
     def aside(self, row: LogRow) -> Aside | None:
         """Return why the published table does not hold an event; None if nothing but the event itself prevents it."""
-        if row["batch"] > self.batch:
+        if row.batch > self.batch:
             return self.beyond
-        if row["transaction_id"] in self.undone:
+        if row.transaction_id in self.undone:
             return Outcome.ROLLED_BACK, "its transaction was rolled back"
-        if row["transaction_id"] in self.open:
-            return Outcome.HELD, f"its transaction is open: {self.open[row['transaction_id']]}"
+        if row.transaction_id is not None and row.transaction_id in self.open:
+            return Outcome.HELD, f"its transaction is open: {self.open[row.transaction_id]}"
         return None
 
 
@@ -166,25 +167,20 @@ def _emptied(lake: Lake, table: Table, emptyings: Sequence[Emptying], standing: 
     batches = {emptying.position: emptying.batch for emptying in emptyings if not emptying.load}
     if batches:
         stated = And(equals("kind", RowKind.SCHEMA_CHANGE), among("position", batches))
-        for row in _timed(changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()):
-            if row["batch"] == batches[row["position"]]:
+        for row in log_rows(changelog.scan(row_filter=stated, selected_fields=FIELDS).to_arrow()):
+            if row.batch == batches[row.position]:
                 yield _emptying(row, standing)
     mine = And(equals("kind", RowKind.CHANGE), eras.condition(eras.segments_of(table)))
     for emptying in emptyings:
         if emptying.load:  # any row of the load represents it
             rows = And(mine, starts_with("position", f"{emptying.position}."))
-            for row in _timed(changelog.scan(row_filter=rows, selected_fields=FIELDS, limit=1).to_arrow()):
-                yield _emptying({**row, "position": emptying.position, "batch": emptying.batch}, standing)
-
-
-def _timed(rows: pa.Table) -> list[LogRow]:
-    """Return rows of the change log as dictionaries, with their times as numbers."""
-    timed = rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros(rows))
-    return list(timed.to_pylist())
+            for row in log_rows(changelog.scan(row_filter=rows, selected_fields=FIELDS, limit=1).to_arrow()):
+                load = msgspec.structs.replace(row, position=emptying.position, batch=emptying.batch)
+                yield _emptying(load, standing)
 
 
 def _emptying(row: LogRow, standing: _Standing) -> Step:
-    return made({**row, "operation": Operation.TRUNCATE}, deletes=True, aside=standing.aside(row))
+    return made(msgspec.structs.replace(row, operation=Operation.TRUNCATE), deletes=True, aside=standing.aside(row))
 
 
 def _needs_another_row(step: Step) -> bool:
@@ -243,7 +239,7 @@ def _with_lone_halves_marked(lake: Lake, table: Table, steps: Sequence[Step], st
     if missing:
         changelog = lake.load(table_names.change_log(table.properties[SOURCE_PROPERTY]))
         where = And(eras.condition(eras.segments_of(table)), among("position", missing))
-        rows = _timed(
+        rows = log_rows(
             changelog.scan(row_filter=And(equals("kind", RowKind.CHANGE), where), selected_fields=FIELDS).to_arrow()
         )
         found = [made(row, deletes=False, aside=standing.aside(row)) for row in rows]

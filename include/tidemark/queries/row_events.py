@@ -135,7 +135,7 @@ class RowEvents:
 
     def _row_at_end(self, era: Era, key: Key, why: Why) -> tuple[Mapping[str, Value], bool, str]:
         """Return the shown row with a key at an era's end, or as it was last; whether it is there; its position."""
-        whole = replace(self.reader, key=era.key, told_apart_by=())
+        whole = replace(self.reader, key=era.key, key_of_table=())
         steps = whole.steps(log_of(self.lake, self.table, era.segments), key, why)
         values: dict[str, Value] = {}
         is_there, position = False, ""
@@ -151,7 +151,7 @@ class RowEvents:
         """Return the keys in an era of the rows that an event gave the values of a later key."""
         if set(era.key) <= key.keys():
             return [{name: key[name] for name in era.key}]
-        reader = replace(self.reader, key=era.key, told_apart_by=())
+        reader = replace(self.reader, key=era.key, key_of_table=())
         found: dict[str, Key] = {}
         for one in reader.keys_with(log_of(self.lake, self.table, era.segments), key):
             found.setdefault(repr(one), one)

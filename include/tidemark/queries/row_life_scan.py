@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,14 +16,37 @@ from tidemark.queries.row_life import Step
 from tidemark.values.iso8601 import instant
 from tidemark.values.plain_types import Value
 
-LogRow = dict[str, Any]
-"""A row of the change log with ``FIELDS``."""
 
-FIELDS = (
-    "operation", "position", "committed_at", "transaction_id", "transaction_number", "transaction_last", "before",
-    "after", "shape", "partial", "absent", "batch", "file", "place", "row",
-)  # fmt: skip
-"""Columns of the change log that a step is made of."""
+class LogRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the change log, with the columns that a step is made of."""
+
+    operation: str
+    position: str
+    committed_at: int | None
+    """Epoch µs, because Python's times have a smaller range."""
+    transaction_id: str | None
+    transaction_number: int | None
+    transaction_last: bool | None
+    before: str | None
+    after: str | None
+    shape: str | None
+    partial: bool | None
+    absent: tuple[str, ...] | None
+    batch: int
+    file: str
+    place: int
+    row: int
+
+
+FIELDS = LogRow.__struct_fields__
+"""The columns of the change log that ``log_rows`` takes."""
+
+
+def log_rows(rows: pa.RecordBatch | pa.Table) -> list[LogRow]:
+    """Return rows of the change log, which have ``FIELDS`` at least."""
+    micros = rows.column("committed_at").cast(pa.int64())
+    timed = rows.set_column(rows.schema.names.index("committed_at"), "committed_at", micros)
+    return msgspec.convert(timed.to_pylist(), list[LogRow])
 
 
 def comparable(value: Value, kind: str) -> object:
@@ -34,11 +58,6 @@ def comparable(value: Value, kind: str) -> object:
     if kind == "float":
         return struct.unpack("<f", struct.pack("<f", float(value)))[0]
     return float(value) if kind == "double" else value
-
-
-def micros(batch: pa.RecordBatch | pa.Table) -> pa.Array:
-    """Return the commit times as numbers (epoch µs), because Python's times have a smaller range."""
-    return batch.column("committed_at").cast(pa.int64())
 
 
 def may_hold(batch: pa.RecordBatch, patterns: Sequence[str]) -> pa.Array:
@@ -57,16 +76,16 @@ def _found(batch: pa.RecordBatch, pattern: str) -> pa.Array:
 
 
 def made(row: LogRow, **fields: Any) -> Step:  # noqa: ANN401  the fields of a Step
-    """Return the step of a row with ``FIELDS``, whose time is a number (``micros``)."""
-    transaction = {"id": row["transaction_id"], "number": row["transaction_number"], "last": row["transaction_last"]}
+    """Return the step of a row."""
+    transaction = {"id": row.transaction_id, "number": row.transaction_number, "last": row.transaction_last}
     return Step(
-        operation=row["operation"],
-        position=row["position"],
-        committed_at=None if row["committed_at"] is None else f"{instant(row['committed_at'])}Z",
-        transaction=transaction if row["transaction_id"] is not None else None,
-        file=row["file"],
-        place=row["place"],
-        row=row["row"],
-        batch=row["batch"],
+        operation=row.operation,
+        position=row.position,
+        committed_at=None if row.committed_at is None else f"{instant(row.committed_at)}Z",
+        transaction=transaction if row.transaction_id is not None else None,
+        file=row.file,
+        place=row.place,
+        row=row.row,
+        batch=row.batch,
         **fields,
     )

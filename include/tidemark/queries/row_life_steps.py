@@ -23,7 +23,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.queries.row_life import Key, Outcome, Step
 from tidemark.queries.row_life_columns import defaults
 from tidemark.queries.row_life_masks import MaskedText, as_shown, masked
-from tidemark.queries.row_life_scan import LogRow, comparable, made, may_hold, micros
+from tidemark.queries.row_life_scan import LogRow, comparable, log_rows, made, may_hold
 from tidemark.queries.shard_views import own_columns
 from tidemark.tables import eras
 from tidemark.tables import reasons as fold_reasons
@@ -49,7 +49,7 @@ class Reader:
     columns: Mapping[str, TableColumn]
     key: tuple[str, ...]
     """The columns that identify the row in the events."""
-    told_apart_by: tuple[str, ...]
+    key_of_table: tuple[str, ...]
     """The key of the table: steps show the cells of all other columns."""
     shapes: Mapping[str, Shape]
     names: ColumnNames
@@ -79,7 +79,7 @@ class Reader:
         return cls(
             columns=columns,
             key=tuple(key_of(table)),
-            told_apart_by=tuple(key_of(table)),
+            key_of_table=tuple(key_of(table)),
             shapes=shapes,
             names=names,
             defaults=defaults(history, names, columns),
@@ -99,9 +99,7 @@ class Reader:
         """
         patterns = [pattern for name, value in wanted.items() if (pattern := self._pattern(name, value))]
         for batch in batches:
-            few = batch.filter(may_hold(batch, patterns))
-            few = few.set_column(few.schema.names.index("committed_at"), "committed_at", micros(few))
-            for row in few.to_pylist():
+            for row in log_rows(batch.filter(may_hold(batch, patterns))):
                 step = (self._step if self.key else self._bag_step)(row, wanted)
                 if step is not None:
                     yield masked(replace(step, aside=aside(row) or step.aside), self.masks)
@@ -109,8 +107,8 @@ class Reader:
     def keys(self, row: LogRow) -> list[dict[str, Value]]:
         """Return the keys of the rows that an event may concern: the whole keys in its old and its new image."""
         found: list[dict[str, Value]] = []
-        for side in ("before", "after"):
-            image, _ = self._image(row, side, only=self.key)
+        for text in (row.before, row.after):
+            image, _ = self._image(row, text, only=self.key)
             key = {name: image.get(name) for name in self.key}
             if None not in key.values() and key not in found:
                 found.append(key)
@@ -125,11 +123,11 @@ class Reader:
         patterns = [self._pattern(name, values[name]) for name in sought]
         for batch in batches:
             few = batch.filter(may_hold(batch, [pattern for pattern in patterns if pattern]))
-            for row in few.drop_columns(["committed_at"]).to_pylist():  # whose years Python may not have
-                if row["after"] is None:
+            for row in log_rows(few):
+                if row.after is None:
                     continue
-                after, before = self._image(row, "after")[0], self._image(row, "before", only=self.key)[0]
-                key = {name: _first(after.get(name), before.get(name) if row["partial"] else None) for name in self.key}
+                after, before = self._image(row, row.after)[0], self._image(row, row.before, only=self.key)[0]
+                key = {name: _first(after.get(name), before.get(name) if row.partial else None) for name in self.key}
                 cells = {**self._defaults(row), **after}
                 given = {name: cells.get(name) for name in self._written(row)} | key
                 if None not in key.values() and self.same(given, values, [name for name in values if name in given]):
@@ -161,22 +159,22 @@ class Reader:
 
     def _columns_of(self, row: LogRow) -> Iterator[tuple[str, Column]]:
         """Yield the columns of the row's shape that the table has, each with its name in the table."""
-        epoch = self.names.epoch(row["position"])
-        for column in self.shapes[row["shape"]].columns:
+        epoch = self.names.epoch(row.position)
+        for column in self.shapes[row.shape or ""].columns:
             name = self.names.today(column.name, epoch)
             if name is not None and name in self.columns:
                 yield name, column
 
     def _step(self, row: LogRow, wanted: Key) -> Step | None:
         """Return what an event does to the row with a key; None if it does not concern the row."""
-        if row["operation"] == Operation.TRUNCATE:
+        if row.operation == Operation.TRUNCATE:
             return made(row, deletes=True)
-        whole_update = row["operation"] == Operation.UPDATE and row["after"] is not None
-        half = row["operation"] == Operation.UPDATE and row["after"] is None
-        side = "before" if row["after"] is None else "after"
-        image, _ = self._image(row, side, only=self.key)
-        old, old_fault = self._image(row, "before", only=self.key) if whole_update else ({}, None)
-        new_key = {name: _first(image.get(name), old.get(name) if row["partial"] else None) for name in self.key}
+        whole_update = row.operation == Operation.UPDATE and row.after is not None
+        half = row.operation == Operation.UPDATE and row.after is None
+        text = row.before if row.after is None else row.after
+        image, _ = self._image(row, text, only=self.key)
+        old, old_fault = self._image(row, row.before, only=self.key) if whole_update else ({}, None)
+        new_key = {name: _first(image.get(name), old.get(name) if row.partial else None) for name in self.key}
         old_key = {name: _first(old.get(name), new_key[name]) for name in self.key}
         moved = any(
             None not in {old_key[name], new_key[name]} and not self.same(old_key, new_key, [name]) for name in self.key
@@ -184,47 +182,47 @@ class Reader:
         arrives, leaves = self.same(new_key, wanted, self.key), moved and self.same(old_key, wanted, self.key)
         if not arrives and not leaves:
             return None
-        writes = row["operation"] != Operation.DELETE and not half
-        image, fault = self._image(row, side)
+        writes = row.operation != Operation.DELETE and not half
+        image, fault = self._image(row, text)
         image = {**self._defaults(row), **image}
         written = [name for name in self.columns if name in self.key or name in self._written(row)]
-        cells = {name: {**image, **new_key}.get(name) for name in written if name not in self.told_apart_by}
+        cells = {name: {**image, **new_key}.get(name) for name in written if name not in self.key_of_table}
         shown = {}
-        if self.soft and (leaves or not writes) and row["before"] is not None:
-            shown = {**self._defaults(row), **self._image(row, "before")[0]}
+        if self.soft and (leaves or not writes) and row.before is not None:
+            shown = {**self._defaults(row), **self._image(row, row.before)[0]}
         return made(
             row,
             deletes=leaves or not writes,
             cells=cells if arrives and writes else {},
-            leaves={name: value for name, value in shown.items() if name not in self.told_apart_by},
+            leaves={name: value for name, value in shown.items() if name not in self.key_of_table},
             moved_from=old_key if moved and arrives else None,
             moved_to=new_key if leaves else None,
             aside=_aside(
                 fault or old_fault if writes else None,
                 null_key=None in new_key.values(),
-                torn=moved and bool(row["partial"]),
+                torn=moved and bool(row.partial),
             ),
             half=half,
-            partial=bool(row["partial"]),
+            partial=bool(row.partial),
         )
 
     def _bag_step(self, row: LogRow, wanted: Key) -> Step | None:
         """Return what an event does to rows with the wanted values; None if it does not concern them."""
-        if row["operation"] == Operation.TRUNCATE:
+        if row.operation == Operation.TRUNCATE:
             return made(row, deletes=True)
-        after, _ = self._image(row, "after")
-        before, _ = self._image(row, "before")
+        after, _ = self._image(row, row.after)
+        before, _ = self._image(row, row.before)
         # A column that one image of an update lacks has the value of the other image.
         defaults = self._defaults(row)
         old = {**defaults, **after, **before}
-        missing = row["absent"] or ()
+        missing = row.absent or ()
         absent = {name: old.get(name) for name, column in self._columns_of(row) if column.name in missing}
         new = {**defaults, **absent, **after}
-        adds = row["after"] is not None and self.same(new, wanted, list(wanted))
-        takes = row["before"] is not None and self.same(old, wanted, list(wanted))
+        adds = row.after is not None and self.same(new, wanted, list(wanted))
+        takes = row.before is not None and self.same(old, wanted, list(wanted))
         if not adds and not takes:
             return None
-        cells = {name: new.get(name) for name in self.columns if name not in self.told_apart_by} if adds else {}
+        cells = {name: new.get(name) for name in self.columns if name not in self.key_of_table} if adds else {}
         return made(row, deletes=not adds, cells=cells, replaces=adds and takes)
 
     def _defaults(self, row: LogRow) -> dict[str, Value]:
@@ -233,17 +231,19 @@ class Reader:
         return {
             name: value
             for name, (position, value) in self.defaults.items()
-            if name not in in_shape and row["position"] < position
+            if name not in in_shape and row.position < position
         }
 
-    def _image(self, row: LogRow, side: str, only: Sequence[str] | None = None) -> tuple[dict[str, Value], str | None]:
-        """Return the values of an image by column, and why the first unreadable value cannot be read.
+    def _image(
+        self, row: LogRow, text: str | None, only: Sequence[str] | None = None
+    ) -> tuple[dict[str, Value], str | None]:
+        """Return the values of an image of a row by column, and why the first unreadable value cannot be read.
 
         An unreadable value is left out.
         """
-        if row[side] is None:
+        if text is None:
             return {}, None
-        members = _members.decode(row[side])
+        members = _members.decode(text)
         read: dict[str, Value] = {}
         fault = None
         for name, column in self._columns_of(row):
@@ -261,9 +261,9 @@ class Reader:
 
     def _written(self, row: LogRow) -> list[str]:
         """Return the names of the columns that an event writes."""
-        if not row["partial"]:
+        if not row.partial:
             return list(self.columns)
-        absent = row["absent"] or ()
+        absent = row.absent or ()
         captured = {name for name, column in self._columns_of(row) if column.name not in absent}
         written = captured | self._defaults(row).keys()
         return [name for name in self.columns if name in written]

@@ -31,7 +31,7 @@ from tidemark.ledger.reconciliation_rows import ReconciliationRow, Result
 from tidemark.ledger.rows import TableRow
 from tidemark.positions import changed, encode_position
 from tidemark.queries import row_events
-from tidemark.queries.row_life_scan import FIELDS, LogRow
+from tidemark.queries.row_life_scan import FIELDS, LogRow, log_rows
 from tidemark.queries.row_life_steps import Reader
 from tidemark.reconciliation import canonical
 from tidemark.reconciliation.kinds import Pairs
@@ -116,16 +116,15 @@ class Events:
         where = And(equals("kind", RowKind.CHANGE), eras.condition(eras.segments_of(self.table)))
         scan = changelog.scan(row_filter=And(where, above("batch", first)), selected_fields=FIELDS)
         for part in scan.to_arrow_batch_reader():
-            rows = part.drop_columns(["committed_at"]).to_pylist()  # whose years Python may not have
             yield [
                 (key, pending)
-                for row in rows
-                if (pending := row["batch"] > self.row.batch or row["transaction_id"] in held) or row["batch"] > batch
+                for row in log_rows(part)
+                if (pending := row.batch > self.row.batch or row.transaction_id in held) or row.batch > batch
                 for key in self._keys(reader, row)
             ]
 
     def _keys(self, reader: Reader, row: LogRow) -> list[str]:
-        if not self.pairs.key or row["operation"] == Operation.TRUNCATE:
+        if not self.pairs.key or row.operation == Operation.TRUNCATE:
             return [""]
         return [_storable(canonical.key_of(self.pairs.key, key)) for key in reader.keys(row)]
 
