@@ -10,7 +10,7 @@ import pytest
 from tidemark.ddl.history import SchemaHistory, by_statements, histories
 from tidemark.ddl.lineages import lineages
 from tidemark.ddl.stated_bounds import stated_bounds
-from tidemark.ddl.table_renames import renames_by_table
+from tidemark.ddl.table_renames import TableRenames
 from tidemark.events import TableId
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -154,8 +154,8 @@ def test_a_rename_of_a_table_that_nothing_spells_is_in_doubt() -> None:
         _stated("ALTER TABLE orders RENAME TO gone", dialect="postgres"),
     ):
         assert not lineages([statement], {UPPER: upper, OTHER: other}).followed
-        assert UPPER in renames_by_table([statement], (UPPER, OTHER))
-        assert renames_by_table([statement], (UPPER, OTHER)).keys() <= {UPPER, OTHER}
+        assert UPPER in TableRenames([statement], (UPPER, OTHER)).by_table()
+        assert TableRenames([statement], (UPPER, OTHER)).by_table().keys() <= {UPPER, OTHER}
     assert not stated_bounds([_stated("ALTER TABLE orders ADD a varchar(9)", name="orders")], (UPPER,))
     assert lineages([_stated("RENAME TABLE orders TO gone", name="gone")], {UPPER: upper}).followed
 
@@ -195,8 +195,8 @@ def test_renames_and_bounds_are_of_the_same_table() -> None:
     unsure = [_stated("ALTER TABLE ORDERS ADD b int"), _stated("RENAME TABLE ORDERS TO gone")]
     for objects in permutations((UPPER, LOWER, OTHER)):
         assert list(stated_bounds([added, renamed], objects)) == [LOWER]
-        assert list(renames_by_table([added, renamed], objects)) == [UPPER]
-        assert renames_by_table(unsure[1:], objects).keys() == {UPPER, LOWER}
+        assert list(TableRenames([added, renamed], objects).by_table()) == [UPPER]
+        assert TableRenames(unsure[1:], objects).by_table().keys() == {UPPER, LOWER}
         assert not stated_bounds([added, unsure[0]], objects)
 
 

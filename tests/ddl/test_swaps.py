@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.ddl.history import by_statements
 from tidemark.ddl.lineages import lineages
-from tidemark.ddl.table_renames import renames_by_table, unfilled_swaps
+from tidemark.ddl.table_renames import TableRenames
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
 
@@ -33,7 +33,7 @@ def _told(*rows: StatementRow, known: tuple[str, ...] = (T,)) -> tuple[bool, boo
     history = by_statements(rows, known).get(T)
     return (
         bool(lineages(rows, objects).tables),
-        bool(renames_by_table(rows, known)),
+        bool(TableRenames(rows, known).by_table()),
         bool(history and history.notes),
     )
 
@@ -119,5 +119,5 @@ def test_a_copy_that_takes_the_place_of_a_dropped_table_brings_its_rows() -> Non
 )
 def test_a_copy_without_a_row_may_have_been_empty(statement: str, known: tuple[str, ...], copy: str | None) -> None:
     """A person may have emptied the table so; only names that people give are meant."""
-    found = unfilled_swaps([_stated("1", statement)], known)
+    found = TableRenames([_stated("1", statement)], known).unfilled_swaps()
     assert {name: [each.copy for each in of_table] for name, of_table in found.items()} == ({T: [copy]} if copy else {})

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from support.debezium_log import Log
 from support.histories import deliver
 from support.running import run_all
-from tidemark.ddl.table_renames import renames_by_table
+from tidemark.ddl.table_renames import TableRenames
 from tidemark.errors import ExpectationError
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -62,7 +62,7 @@ def _stated(statement: str, at: int, *, batch: int = 2, dialect: str = "mysql") 
 )
 def test_which_tables_a_rename_concerns(statement: str, dialect: str, concerned: list[str]) -> None:
     """The table that was renamed and the one whose name it takes; none if a schema-change tool swaps its copy in."""
-    found = renames_by_table([_stated(statement, 10, dialect=dialect)], ["shop.a", "shop.b"])
+    found = TableRenames([_stated(statement, 10, dialect=dialect)], ["shop.a", "shop.b"]).by_table()
     assert sorted(found) == concerned
 
 

@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
-from tidemark.values.plain import read_value
+from tidemark.values.plain import read_value, text_of
 
 _SCALE = 2
 """Digits after the point that are assumed where only the unscaled number is written."""
@@ -80,7 +78,7 @@ def guess(column: Column, values: Sequence[bytes], *, is_key: bool = False) -> G
         candidate = Column(column.name, kind, encoding)
         if all(_reads(raw, candidate) for raw in values):
             example = max(values[:20], key=len)
-            shown, read = _text(example), str(read_value(example, candidate)).removesuffix(".000000")
+            shown, read = text_of(example), str(read_value(example, candidate)).removesuffix(".000000")
             written = None if encoding in {Encoding.PLAIN, column.encoding} else encoding
             return Guess(
                 type=kind,
@@ -89,7 +87,7 @@ def guess(column: Column, values: Sequence[bytes], *, is_key: bool = False) -> G
                 read_as="" if kind == "boolean" or read == shown else read,
                 assumed=assumed,
             )
-    return Guess(type="string", example=_text(values[0]))
+    return Guess(type="string", example=text_of(values[0]))
 
 
 def _reads(raw: bytes, column: Column) -> bool:
@@ -113,7 +111,7 @@ def _candidates(column: Column, values: Sequence[bytes], *, is_key: bool) -> Ite
     found = {"true": _of_flags, "number": _of_numbers, "text": _of_texts, "object": _of_objects}.get(kind)
     if found is None:
         return
-    texts = [_text(raw) for raw in values]
+    texts = [text_of(raw) for raw in values]
     times = () if is_key or _NUMBER_NAME.search(column.name) else _times(column, texts)
     for each in (*times, *found(texts)):
         if column.encoding is Encoding.PLAIN:
@@ -125,10 +123,6 @@ def _candidates(column: Column, values: Sequence[bytes], *, is_key: bool) -> Ite
 def _kind(raw: bytes) -> str:
     first = raw[:1]
     return {b'"': "text", b"t": "true", b"f": "true", b"{": "object", b"[": "list"}.get(first, "number")
-
-
-def _text(raw: bytes) -> str:
-    return msgspec.json.decode(raw, type=str) if raw[:1] == b'"' else raw.decode()
 
 
 def _of_flags(_texts: Sequence[str]) -> Iterator[_Candidate]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -29,55 +31,58 @@ class TableRename(NamedTuple):
     """The copy that took the table's name in a swap (``unfilled_swaps``); None for a rename that is no tool's."""
 
 
-def renames_by_table(rows: Sequence[StatementRow], objects: Iterable[str]) -> dict[str, list[TableRename]]:
-    """Return the renames of each table, also those by which it got its name; none by tools that change a schema.
+@dataclass(frozen=True)
+class TableRenames:
+    """What statements of a source gave other names."""
 
-    Args:
-        rows: statements of the source.
-        objects: the tables that have events, as the source names them; other tables are left out.
-    """
-    if not rows:
-        return {}
-    from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
+    rows: Sequence[StatementRow]
+    objects: Collection[str]
+    """The tables that have events, as the source names them; other tables are left out."""
 
-    known = KnownTables(objects)
-    swaps = Swaps(rows, known)
-    found: dict[str, list[TableRename]] = defaultdict(list)
-    for row in rows:
-        rename = TableRename(row.position, row.batch, row.statement, row.at, row.together)
-        for change in parse(row.statement, row.dialect):
-            if not isinstance(change, RenameTable) or swaps.has(row, change):
-                continue
-            concerned = chain(*(known.claimants(named, row, renames=True) for named in (change.table, change.new)))
-            for name in (name for name in concerned if name in known and rename not in found[name]):
-                found[name].append(rename)
-    return dict(found)
+    def by_table(self) -> dict[str, list[TableRename]]:
+        """Return the renames of each table, also those by which it got its name; none by tools that change a schema."""
+        if not self.rows:
+            return {}
+        from tidemark.ddl.statements import parse  # noqa: PLC0415  sqlglot takes its time, and most runs see no DDL
 
+        known, found = self._known, defaultdict[str, list[TableRename]](list)
+        for row in self.rows:
+            rename = TableRename(row.position, row.batch, row.statement, row.at, row.together)
+            for change in parse(row.statement, row.dialect):
+                if not isinstance(change, RenameTable) or self._swaps.has(row, change):
+                    continue
+                concerned = chain(*(known.claimants(named, row, renames=True) for named in (change.table, change.new)))
+                for name in (name for name in concerned if name in known and rename not in found[name]):
+                    found[name].append(rename)
+        return dict(found)
 
-def unfilled_swaps(
-    rows: Sequence[StatementRow], objects: Iterable[str], spans: Iterable[SpanRow] = ()
-) -> dict[str, list[TableRename]]:
-    """Return by table the swaps with a copy that had no event, where a person may have named it so, too.
+    def unfilled_swaps(self, spans: Iterable[SpanRow] = ()) -> dict[str, list[TableRename]]:
+        """Return by table the swaps with a copy that had no event, where a person may have named it so, too.
 
-    Such a copy may have been empty: ``CREATE TABLE _orders_new LIKE orders``, and a swap, empty a table at once. The
-    events of an earlier copy, which a statement dropped or gave another name, say nothing of this one.
+        Such a copy may have been empty: ``CREATE TABLE _orders_new LIKE orders``, and a swap, empty a table at once.
+        The events of an earlier copy, which a statement dropped or gave another name, say nothing of this one.
 
-    Args:
-        rows: statements of the source.
-        objects: the tables that have events, as the source names them; other tables are left out.
-        spans: of their events; of a copy without any, nothing is excluded.
-    """
-    known, newest = KnownTables(objects), dict[str, str]()
-    for span in spans:
-        newest[span.object] = max(span.newest, newest.get(span.object, ""))
-    swaps = Swaps(rows, known)
-    found: dict[str, list[TableRename]] = defaultdict(list)
-    for row in rows:
-        for copy, taken in swaps.copies_of(row):
-            begins = swaps.begin_of(copy, row.position)
-            filled = any(newest.get(name, begins) >= begins for name in known.alike(copy))
-            if filled or not may_be_by_hand(copy.rpartition(".")[2]):
-                continue
-            for name in known.alike(taken):
-                found[name].append(TableRename(row.position, row.batch, row.statement, row.at, copy=copy))
-    return dict(found)
+        Args:
+            spans: of the events of the tables; of a copy without any, nothing is excluded.
+        """
+        newest = dict[str, str]()
+        for span in spans:
+            newest[span.object] = max(span.newest, newest.get(span.object, ""))
+        found = defaultdict[str, list[TableRename]](list)
+        for row in self.rows:
+            for copy, taken in self._swaps.copies_of(row):
+                begins = self._swaps.begin_of(copy, row.position)
+                filled = any(newest.get(name, begins) >= begins for name in self._known.alike(copy))
+                if filled or not may_be_by_hand(copy.rpartition(".")[2]):
+                    continue
+                for name in self._known.alike(taken):
+                    found[name].append(TableRename(row.position, row.batch, row.statement, row.at, copy=copy))
+        return dict(found)
+
+    @cached_property
+    def _known(self) -> KnownTables:
+        return KnownTables(self.objects)
+
+    @cached_property
+    def _swaps(self) -> Swaps:
+        return Swaps(self.rows, self._known)

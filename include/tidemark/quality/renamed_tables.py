@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tidemark.ddl.history import histories
 from tidemark.ddl.stated_tables import with_events
-from tidemark.ddl.table_renames import TableRename, renames_by_table, unfilled_swaps
+from tidemark.ddl.table_renames import TableRename, TableRenames
 from tidemark.lake.filters import at_most, equals
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import RENAMED
@@ -80,9 +80,9 @@ def _renames(
 
     What a statement means depends on all tables that there are, and not only on those that are ``built``.
     """
-    objects = {*built, *with_events(ledger)}
-    found = defaultdict(list, renames_by_table(statements, objects))
-    for name, swaps in unfilled_swaps(statements, objects, ledger.spans(at_most("batch", batch))).items():
+    renames = TableRenames(statements, {*built, *with_events(ledger)})
+    found = defaultdict(list, renames.by_table())
+    for name, swaps in renames.unfilled_swaps(ledger.spans(at_most("batch", batch))).items():
         spans = ledger.spans(equals("object", name), at_most("batch", batch))
         found[name] += [each for each in swaps if any(_begins_before(span, each.position) for span in spans)]
     return {name: sorted(of_table, key=lambda each: (each.position, each.batch)) for name, of_table in found.items()}

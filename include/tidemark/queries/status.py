@@ -9,7 +9,7 @@ import msgspec
 
 from tidemark.ddl.history import RENAMED_TO, histories
 from tidemark.ddl.rename_signs import RenameSign, rename_signs
-from tidemark.ddl.table_renames import renames_by_table
+from tidemark.ddl.table_renames import TableRenames
 from tidemark.lake import names
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -27,7 +27,7 @@ from tidemark.ledger.states import CutState, TableState
 from tidemark.ledger.waiting import waiting
 from tidemark.queries.log_states import log_states
 from tidemark.queries.status_answer import LogState, Status, TableStatus, Transactions
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import EPOCH, text_of
 
 
 def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
@@ -51,7 +51,7 @@ def status_of(lake: Lake, source: str, ledger: Ledger | None = None) -> Status:
         "source": source,
         "cut": {"number": newest.cut, "state": newest.state} if newest else None,
         "published_cut": published.cut if published else None,
-        "published_at": _text(published_at),
+        "published_at": text_of(published_at),
         "lag_seconds": _lag(published_at),
         "log": logs.source,
         "messages": {"landed": landed, "decoded": decoded, "control": control, "quarantined": quarantined},
@@ -110,7 +110,7 @@ def _rename_signs(ledger: Ledger) -> list[RenameSign]:
     """Return the tables that may be others under a new name, as no statement says."""
     contents = ledger.contents()
     statements = ledger.ddl()
-    known = renames_by_table(statements, {row.object for row in contents})
+    known = TableRenames(statements, {row.object for row in contents}).by_table()
     return rename_signs(ledger.spans(), ledger.shapes(), contents, known)
 
 
@@ -118,10 +118,6 @@ def _feeds(lake: Lake, rows: Iterable[TableRow]) -> set[str]:
     """Return the names of all feeds in the namespaces of some tables."""
     namespaces = {row.identifier.namespace for row in rows if row.target}
     return {f"{each}.{name}" for each in namespaces for name in lake.tables(each) if names.is_feed(name)}
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
 
 
 def _lag(at: datetime | None) -> int | None:
@@ -143,7 +139,7 @@ def _transactions(ledger: Ledger) -> Transactions:
             {
                 "id": each.id,
                 "since": each.since.isoformat(),
-                "committed_at": _text(each.first),
+                "committed_at": text_of(each.first),
                 "events": each.events,
                 "tables": dict(each.tables),
                 "ended": each.ended,
@@ -197,7 +193,7 @@ def _table(
         "rows": newest.rows_after,
         "rows_before": newest.rows_before,
         "deleted": newest.deleted,
-        "committed_at": _text(committed),
+        "committed_at": text_of(committed),
         "lag_seconds": _lag(committed),
         "events": counts.events,
         "applied": counts.applied,
@@ -208,7 +204,7 @@ def _table(
         "erased": counts.erased,
         "closes": counts.closes,
         "reconciled": compared.result if compared else None,
-        "verified_through": _text(compared.verified_through) if compared else None,
+        "verified_through": text_of(compared.verified_through) if compared else None,
         "verified_place": compared.verified_place if compared else None,
         "feed": feed if feed in feeds else None,
         "log": log,

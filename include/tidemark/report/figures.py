@@ -26,6 +26,7 @@ from tidemark.queries.status_answer import Status
 from tidemark.report.attention import attention
 from tidemark.report.columns import schema_changes
 from tidemark.report.set_aside import set_aside
+from tidemark.values.iso8601 import text_of
 
 CUTS = 60
 """How many of the newest cuts a report shows."""
@@ -55,7 +56,7 @@ def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
     reconciled = {name: _reconciled(row) for name, row in ledger.last_reconciliations().items()}
     return {
         "source": source,
-        "as_of": _text(_newest([*ledger.cuts(), *ledger.batches()])),
+        "as_of": text_of(_newest([*ledger.cuts(), *ledger.batches()])),
         "attention": attention(source, status, found[-1] if found else None, quarantine, reconciled),
         "status": _timeless(status),
         "cuts": found,
@@ -119,8 +120,8 @@ def _cut(
         "cut": cut.cut,
         "state": cut.state,
         "verdict": verdict_of(cut, tables),
-        "at": _text(at),
-        "newest_commit": _text(newest),
+        "at": text_of(at),
+        "newest_commit": text_of(newest),
         "lag_seconds": int((at - newest).total_seconds()) if at and newest and is_published else None,
         "messages": {name: sum(getattr(row, name) for row in batches) for name in MESSAGES},
         "events": events.by_name(),
@@ -165,7 +166,7 @@ def _table(row: TableRow, operations: Mapping[str, int]) -> Figures:
         "rows_before": row.rows_before,
         "rows": None if row.state == TableState.STOPPED else row.rows_after,
         "deleted": row.deleted,
-        "committed_at": _text(row.committed_at),
+        "committed_at": text_of(row.committed_at),
         **row.counts.by_name(),
         "operations": dict(sorted(operations.items())),
     }
@@ -191,12 +192,12 @@ def _contradictions(rows: Iterable[ContradictionRow], keys: Mapping[Contradictio
 def _reconciled(row: ReconciliationRow) -> Figures:
     counts = ("source_rows", "lake_rows", "behind", "lost", "extra", "different")
     return {
-        "at": _text(row.written_at),
+        "at": text_of(row.written_at),
         "cut": row.cut,
         "result": row.result,
         "reason": row.reason,
         **{name: getattr(row, name) for name in counts},
-        "verified_through": _text(row.verified_through),
+        "verified_through": text_of(row.verified_through),
     }
 
 
@@ -214,7 +215,7 @@ def _check(row: CheckRow) -> Figures:
         "success": row.success,
         "observed": row.observed,
         "expected": row.expected,
-        "at": _text(row.written_at),
+        "at": text_of(row.written_at),
     }
 
 
@@ -236,7 +237,3 @@ def _times(batches: Iterable[BatchRow]) -> dict[int, datetime]:
 
 def _newest(rows: Iterable[CutRow | BatchRow]) -> datetime | None:
     return max((row.written_at for row in rows if row.written_at is not None), default=None)
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()

@@ -109,7 +109,7 @@ def _no_bound(kind: str, value: object) -> str | None:
     if kind in _COUNTS:
         is_whole = number is not None and number.is_integer() and (kind == _READS_FRACTIONS or _is_plain(value))
         return None if is_whole else f"'{value}' is no whole number, and a count is judged."
-    if number is not None or (kind not in _FIGURES and _is_time(value)):
+    if number is not None or (kind not in _FIGURES and _is_time_of_gx(value)):
         return None
     return f"'{value}' is no number{'' if kind in _FIGURES else ', date or time'}."
 
@@ -127,13 +127,16 @@ def _number(value: object) -> float | None:
 
 def _is_plain(value: object) -> bool:
     """Return whether a whole number, if it is a text, has neither a fraction nor an exponent."""
+    if not isinstance(value, str):
+        return True
     try:
-        return not isinstance(value, str) or isinstance(int(value), int)
+        int(value)
     except ValueError:
         return False
+    return True
 
 
-def _is_time(value: object) -> bool:
+def _is_time_of_gx(value: object) -> bool:
     """Return whether Great Expectations reads a value as a date or a time, by the functions that it does so with."""
     if not isinstance(value, str):
         return isinstance(value, date)

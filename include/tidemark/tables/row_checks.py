@@ -200,7 +200,7 @@ def _unlike(kind: str, given: object) -> str:
 def _compares(kind: str, bound: object) -> bool:
     """Return whether a value of a type is above or below a bound."""
     if kind.startswith(_TIMES):
-        return isinstance(bound, date) or (isinstance(bound, str) and _is_time(bound))
+        return isinstance(bound, date) or (isinstance(bound, str) and _is_iso_time(bound))
     return kind not in {"string", "boolean"} and _is_one_of(kind, bound)
 
 
@@ -211,7 +211,7 @@ def _is_one_of(kind: str, value: object) -> bool:
     return isinstance(value, {"string": str, "boolean": bool}.get(kind, ()))
 
 
-def _is_time(text: str) -> bool:
+def _is_iso_time(text: str) -> bool:
     try:
         datetime.fromisoformat(text)
     except ValueError:

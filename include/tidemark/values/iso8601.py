@@ -32,6 +32,11 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + micros * _MICROSECOND
 
 
+def text_of(at: datetime | None) -> str | None:
+    """Return a time as JSON has it; None for none."""
+    return None if at is None else at.isoformat()
+
+
 def instant(micros: int, nanos: int = 0) -> str:
     """Write epoch µs, and ns beyond them, as ``2026-01-31T23:59:59.000001``, in any year."""
     days, rest = divmod(micros, DAY)

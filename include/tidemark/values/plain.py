@@ -89,25 +89,29 @@ def _type(column: Column) -> Callable[[str | bytes, Column], Value]:
     return TYPES[name]
 
 
-def _text(raw: bytes, _column: Column) -> str:
+def text_of(raw: bytes) -> str:
     """Return the text of a JSON string, and any other JSON as it is written."""
     return msgspec.json.decode(raw, type=str) if raw[:1] == b'"' else raw.decode()
 
 
+def _text(raw: bytes, _column: Column) -> str:
+    return text_of(raw)
+
+
 def _plain(raw: bytes, column: Column) -> str | bytes:
     """Return the value as written. JSON has no bytes, so a ``binary`` column holds Base64."""
-    return _base64(raw, column) if column.type == "binary" else _text(raw, column)
+    return _base64(raw, column) if column.type == "binary" else text_of(raw)
 
 
-def _integer(raw: bytes, column: Column) -> int:
-    text = _text(raw, column)
+def _integer(raw: bytes, _column: Column) -> int:
+    text = text_of(raw)
     if not INTEGER.fullmatch(text):
         raise ValueError("not an integer")
     return int(text)
 
 
-def _base64(raw: bytes, column: Column) -> bytes:
-    text = _text(raw, column).rstrip("=").replace("-", "+").replace("_", "/")
+def _base64(raw: bytes, _column: Column) -> bytes:
+    text = text_of(raw).rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error as error:
@@ -117,7 +121,7 @@ def _base64(raw: bytes, column: Column) -> bytes:
 def _unscaled(raw: bytes, column: Column) -> str:
     if raw[:1] != b'"':
         # with decimal.format=NUMERIC, Kafka Connect writes plain numbers under the same schema
-        return _text(raw, column)
+        return text_of(raw)
     declared = decimal_declared(column.type)
     if declared is None:
         raise ValueError("only a decimal type tells the scale")
@@ -132,7 +136,7 @@ def _scaled(unscaled: bytes, scale: int) -> str:
 
 def _scaled_struct(raw: bytes, column: Column) -> str:
     if raw[:1] != b"{":
-        return _text(raw, column)
+        return text_of(raw)
     parts = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     return _scaled(_base64(bytes(parts["value"]), column), _integer(bytes(parts["scale"]), column))
 
@@ -159,9 +163,9 @@ def _text_or_epoch(per_unit: int) -> Callable[[bytes, Column], str | bytes]:
     def read(raw: bytes, column: Column) -> str | bytes:
         if column.type == "binary":
             return _base64(raw, column)
-        if column.type in _TIMES and INTEGER.fullmatch(_text(raw, column)):
+        if column.type in _TIMES and INTEGER.fullmatch(text_of(raw)):
             return epoch(raw, column)
-        return _text(raw, column)
+        return text_of(raw)
 
     return read
 
@@ -186,8 +190,8 @@ _ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
     Encoding.TEXT: _text,
     Encoding.SCALED_STRUCT: _scaled_struct,
     Encoding.BASE64: _base64,
-    Encoding.LATIN1: lambda raw, column: _text(raw, column).encode("latin-1"),
-    Encoding.HEX: lambda raw, column: binascii.unhexlify(_text(raw, column)),
+    Encoding.LATIN1: lambda raw, _column: text_of(raw).encode("latin-1"),
+    Encoding.HEX: lambda raw, _column: binascii.unhexlify(text_of(raw)),
     Encoding.EPOCH_SECONDS: _epoch(1_000_000),
     Encoding.EPOCH_MILLIS: _epoch(1000),
     Encoding.EPOCH_MICROS: _epoch(1),
