@@ -62,7 +62,8 @@ class EventLog:
     def events(self) -> Events:
         """Return the events that the table is to take in, and the plan to read them by.
 
-        Where one half of an update is among them and the other came before, that is there too (``update_halves``).
+        Where the new half of an update is among them and the old half came before, the old half is included
+        (``update_halves``).
         """
         found = self.plan.found
         earlier = self._earlier_halves() if found.splits and found.goes_on else None

@@ -107,9 +107,9 @@ def inspect(
         wrapping: what the messages of a text are wrapped in; None: its beginning decides.
 
     Raises:
-        LandingError: the file is cut, damaged, still being written, not a regular file, or in an unknown container; it
-            is beyond a limit (64 GiB expanded, 200 times expanded after 64 MiB); it has another checksum; or it goes
-            on in a way that does not show where a message that is too long ends.
+        LandingError: the file is cut, damaged, still being written, no regular file, or in an unknown container. Or it
+            is beyond a limit (64 GiB expanded, 200 times expanded after 64 MiB), or has another checksum. Or nothing
+            shows where a message that is too long ends.
     """
     with opened(path, limit=limit, size=size) as stored:
         content = _open(stored, _BATCH_MESSAGES, _BATCH_BYTES, wrapping)

@@ -202,7 +202,7 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     numbers = value_numbers(plan)
     captured = Captured(plan)
     lacks = {n: F.col(LACKS) & ~F.col("deleted") & captured.lacks(n) for n in numbers}
-    unknown = {n: lacks[n] & F.col(f"f{n}").isNull() for n in _told_numbers(plan)}
+    unknown = {n: lacks[n] & F.col(f"f{n}").isNull() for n in _known_by_value(plan)}
     torn = F.col("set_aside").isNull() & any_of([F.lit(False), *unknown.values()])
     names = F.array_compact(F.array(*(F.when(no, F.lit(plan.columns[n].name)) for n, no in unknown.items())))
     cells: dict[str, Expression] = {
@@ -214,11 +214,11 @@ def filled(acted: DataFrame, found: DataFrame, plan: Plan) -> DataFrame:
     return joined.withColumns(cells).drop(*found.columns)
 
 
-def _told_numbers(plan: Plan) -> list[int]:
+def _known_by_value(plan: Plan) -> list[int]:
     """Return the numbers of the columns in which null means unknown: not so where a mask makes every value null."""
     return [n for n in value_numbers(plan) if plan.masks.kinds.get(plan.columns[n].name) is not Mask.NULL]
 
 
 def is_complete(plan: Plan) -> Expression:
     """Return whether every value was found, of rows with ``f<n>``."""
-    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in _told_numbers(plan)], F.lit(True))
+    return reduce(and_, [F.col(f"f{n}").isNotNull() for n in _known_by_value(plan)], F.lit(True))

@@ -1,8 +1,10 @@
 """Finds copies among the changes at one place of the log by their order, where contents alone do not show them.
 
 Plain Python, without Spark: workers run it over the few places in question. A place is in question if equal changes
-stand at it, and it is the place of different changes too: several changes of one transaction may be equal (two INSERTs
-of the same row into a table without a key), and a connector that was restarted may have sent changes again.
+and different changes stand at it. There are two reasons for equal ones:
+
+- a transaction made several, for example two INSERTs of the same row into a table without a key;
+- a connector that was restarted sent changes again.
 
 A connector sends all changes of a place in the order of the log, and after a restart again from the first. So what was
 delivered is cut into runs. Each run repeats the beginning of the place's changes. A change occurs as often as in the

@@ -51,8 +51,11 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
     quarantined: int
     events: int
     retry_of: int | None = None
-    logs: tuple[str, ...] | None = None  # the orders that they were dumped in, two at most
+    logs: tuple[str, ...] | None = None
+    """The partitions of topics and series of files that the messages came in, two at most, where that may decide the
+    order of statements."""
     heard: datetime | None = None
+    """The time of the newest control event, such as a heartbeat."""
     reprocessed: int | None = None
     """The number of the reprocessing that derived its events; None: they were derived once."""
     written_at: datetime | None = None
@@ -69,11 +72,13 @@ class BatchRow(LedgerRow, frozen=True, kw_only=True):
 
 
 class SourceFileRow(LedgerRow, frozen=True, kw_only=True):
-    """What the source file said (JSON) when messages were last read, and the newest batch then."""
+    """What the source file said when messages were last read."""
 
     TABLE = "source_files"
     batch: int
+    """The newest batch then."""
     declared: str
+    """What it said, as JSON (``normalization.source_changes``)."""
 
 
 class ContentRow(LedgerRow, frozen=True, kw_only=True):

@@ -168,11 +168,12 @@ class Shards:
         return parted.withColumns(images).drop("beginning", "part of")
 
     def _constants(self) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
-        """Return what events are read by.
+        """Return what events are read by: ids, beginnings and places.
 
         Returns:
-            The id of the shape, by shard, stage and shape in the change log; the text that images begin with, likewise,
-            and by shard alone where it has no stages; and the places at which the stages of a shard end.
+            Ids: of shapes, by shard, stage and shape in the change log.
+            Beginnings: the texts that images begin with, by the same; by shard alone where it has no stages.
+            Places: where the stages of a shard end, by shard.
         """
         ids: dict[str, str] = {}
         beginnings = {shard.object: _members(_own_members(shard)) for shard in self._shards}
