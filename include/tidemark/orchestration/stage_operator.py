@@ -33,7 +33,7 @@ from airflow.sdk.exceptions import (
 )
 
 from tidemark import INCLUDE
-from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
+from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkNeededError
 from tidemark.orchestration.assets import alias_of, announce, unannounced
 from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.orchestration.gauges import sent_after
@@ -190,7 +190,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
         try:
             with without_spark():
                 return self._run(call)
-        except SparkWithheldError as error:
+        except SparkNeededError as error:
             self.log.info("%s of %s goes to Spark: %s", self.stage, call.source, error)
             return None
 

@@ -74,8 +74,8 @@ def _not_followed(ledger: Ledger, rows: Mapping[str, TableRow]) -> dict[str, lis
     in_doubt = {row.target for row in ledger.checks(equals("name", RENAMED), equals("success", value=False))}
     found = {}
     for name, history in sorted(histories(ledger, rows).items()):
-        is_told = rows[name].target in in_doubt
-        texts = [note.text for note in history.notes if is_told or not note.text.startswith(RENAMED_TO)]
+        is_reported = rows[name].target in in_doubt
+        texts = [note.text for note in history.notes if is_reported or not note.text.startswith(RENAMED_TO)]
         if texts:
             found[name] = texts
     return found
