@@ -1,10 +1,13 @@
-"""One Airflow DAG for each source whose file has ``reconcile``: its published tables against its database."""
+"""One Airflow DAG for each source whose file has ``reconcile``: its published tables against its database.
+
+A source whose DAG cannot be built does not affect other sources. cdc_source_errors.py shows it as an import error.
+"""
 
 from __future__ import annotations
 
-from tidemark.orchestration import RECONCILE_PREFIX, build_reconciliation
-from tidemark.sources import read_sources
+from airflow.sdk import get_parsing_context
 
-for source in read_sources()[0]:
-    if source.reconcile is not None:
-        globals()[f"{RECONCILE_PREFIX}{source.source}"] = build_reconciliation(source)
+from tidemark.orchestration import reconcile_dags
+
+for dag in reconcile_dags(get_parsing_context().dag_id):
+    globals()[dag.dag_id] = dag

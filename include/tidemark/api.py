@@ -18,10 +18,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source, load_source
 from tidemark.sources.model import Source
-from tidemark.values.iso8601 import moment
+from tidemark.values.iso8601 import interval_between
 
 if TYPE_CHECKING:
     from tidemark.stages import StageReport
@@ -51,21 +50,12 @@ def run(
         TidemarkError: as the stages.
     """
     from tidemark.ledger import writing  # noqa: PLC0415 - decode needs neither the lake nor Spark
-    from tidemark.pipeline import run_stage  # noqa: PLC0415
+    from tidemark.pipeline import turns  # noqa: PLC0415
     from tidemark.stages import STAGES  # noqa: PLC0415
 
-    found = _source(source)
-    bounds = moment(start), moment(end)
-    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
-        raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
-    reports: list[StageReport] = []
+    found, bounds = _source(source), interval_between(start, end)
     with writing.hold(found.source):
-        for stage in STAGES:
-            options: dict[str, Any] = {"reprocess": reprocess} if stage == "normalize" else {}
-            reports.append(run_stage(stage, found, *bounds, **options))
-            if stage == "check" and reports[-1].has_problems:
-                break  # publish would refuse
-    return reports
+        return [turn.run() for turn in turns(STAGES, found, *bounds, options={"normalize": {"reprocess": reprocess}})]
 
 
 def decode(

@@ -139,7 +139,7 @@ class LostSourceError(RetriableLakeError):
     """Another run took the source over, as this one did not say in time that it still writes. It may write no more."""
 
 
-class SparkWithheldError(LakeError):
+class SparkNeededError(LakeError):
     """A stage needs Spark, but runs within ``spark.session.without_spark``."""
 
 

@@ -6,9 +6,12 @@ import errno
 import importlib
 import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -84,6 +87,48 @@ def run_stage(
         if stage in REPORTED:
             _write_report(source)
     return report
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """The turn of one stage of a source, which the caller runs once."""
+
+    stage: str
+    call: Callable[[], StageReport]
+    report: StageReport | None = None
+    """Of the stage, once it has run."""
+
+    def run(self) -> StageReport:
+        """Run the stage and return its report; errors as ``run_stage``."""
+        self.report = self.call()
+        return self.report
+
+
+def turns(
+    stages: Iterable[str],
+    source: Source,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    *,
+    options: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Iterator[Turn]:
+    """Yield the turns of stages, one after another: the next one comes after the caller has run the one before.
+
+    None comes after a check that has problems, because publish would refuse. The caller holds the source
+    (``ledger.writing.hold``), so that no other writer comes between two stages.
+
+    Args:
+        stages: names of the stages, in order.
+        source: the source.
+        start: start of the interval, for the stages that use one.
+        end: first moment after the interval.
+        options: stage -> options of that stage alone.
+    """
+    for stage in stages:
+        turn = Turn(stage=stage, call=partial(run_stage, stage, source, start, end, **options.get(stage, {})))
+        yield turn
+        if stage == "check" and turn.report is not None and turn.report.has_problems:
+            return
 
 
 def _drop_report(source: Source) -> None:

@@ -81,6 +81,47 @@ def test_a_format_that_cannot_be_used_is_named(site: Path, name: str, code: str,
         formats.resolve(name)
 
 
+NEEDED = """
+from pydantic import BaseModel as Options
+from tidemark.formats import Placing, Traits
+TOOLS = UNTOLD = ()
+def decode(message, options): return []
+"""
+
+
+def test_a_format_says_what_its_messages_are_in_one_value(site: Path) -> None:
+    """A format that leaves it out has the defaults."""
+    install(site, "acme_cdc", "acme_json", NEEDED + "TRAITS = Traits(pairs_updates=True, moves_rows=False)")
+    install(site, "acme_other", "acme_avro", NEEDED)
+    assert formats.traits_of("acme_json") == formats.Traits(pairs_updates=True, moves_rows=False)
+    assert formats.traits_of("acme_avro") == formats.Traits()
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("TRAITS = Traits(rank_copies=True)", "cannot be imported: .*unexpected keyword argument 'rank_copies'"),
+        ("TRAITS = {'ranks_copies': True}", "TRAITS of acme_cdc is no `Traits`"),
+        (
+            "RANKS_COPIES = True\nMOVES_ROWS = False",
+            (
+                "acme_cdc has RANKS_COPIES and MOVES_ROWS, which Tidemark no longer reads.*"
+                r"`TRAITS = Traits\(ranks_copies=True, moves_rows=False\)`"
+            ),
+        ),
+        (
+            "def ranks_by_commit(parts): return True\nTRAITS = Traits(pairs_updates=True)",
+            r"acme_cdc has ranks_by_commit, .*`TRAITS = Traits\(ranks_by_commit=ranks_by_commit\)`",
+        ),
+    ],
+)
+def test_what_a_format_says_elsewhere_is_not_left_unread(site: Path, code: str, problem: str) -> None:
+    """A misspelt name, and a name of earlier versions: stages would take the format for another kind."""
+    install(site, "acme_cdc", "acme_json", NEEDED + code)
+    with pytest.raises(ConfigurationError, match=problem):
+        formats.resolve("acme_json")
+
+
 def test_two_packages_may_not_bring_one_name(site: Path) -> None:
     """Which of them reads a source would depend on how they were installed."""
     install(site, "acme_one", "acme_json", "")

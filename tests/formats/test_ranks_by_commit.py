@@ -41,7 +41,7 @@ def _ranks(case: Case, **record: int) -> set[bool]:
             continue
         for event in events:
             if type(event) is ChangeEvent and event.operation not in {Operation.SNAPSHOT, Operation.TRUNCATE}:
-                found.add(formats.ranks_by_commit(formats.resolve(case.format), encode_position(event.position)))
+                found.add(formats.traits_of(case.format).rises_with_commits(encode_position(event.position)))
     return found
 
 

@@ -49,5 +49,6 @@ def test_every_format_says_who_writes_it_and_what_each_option_means(name: str) -
     assert all(module.TOOLS)
     assert module.TOOLS
     assert module.UNTOLD
+    assert isinstance(module.TRAITS, formats.Traits)
     for field in module.Options.model_fields.values():
         assert field.description

@@ -68,7 +68,7 @@ def test_another_process_keeps_a_source_until_it_ends_however_it_ends(monkeypatc
     process = holder("erp")
     try:
         message = f"erp: another run is writing this source: process {process.pid} on .*, since 20"
-        monkeypatch.setattr(locks, "_TOLD_EVERY", 0.3)
+        monkeypatch.setattr(locks, "_WARN_EVERY", 0.3)
         with capture_logs() as logged, pytest.raises(SourceBusyError, match=message), locks.hold("erp", patience=1.5):
             pytest.fail("two writers")
         waits = [entry for entry in logged if entry["event"] == "waiting_for_other_writer"]

@@ -46,6 +46,34 @@ def test_a_source_with_a_database_has_a_dag_of_its_own_schedule(folder: Path) ->
     assert (field.schema["title"], "as orders" in str(field.description)) == ("Table", True)
 
 
+def test_a_source_whose_dag_cannot_be_built_takes_no_other_with_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others keep theirs, all flows too; the source is named, under the file of no DAG."""
+    (folder / "berry.yaml").write_text(SOURCE.format(name="berry") + RECONCILE)
+
+    def refused(*, source: str) -> ReconcileOperator:
+        if source == "airy":
+            raise ValueError("Airflow takes no such task")
+        return ReconcileOperator(source=source)
+
+    monkeypatch.setattr("tidemark.orchestration.dags.ReconcileOperator", refused)
+    found = DagBag(dag_folder=str(DAGS), bundle_path=DAGS, bundle_name="dags-folder")
+    assert {name for name in found.dags if name.startswith("reconcile_")} == {"reconcile_berry"}
+    assert {"cdc_airy", "cdc_berry", "cdc_plain"} <= set(found.dags)
+    assert list(found.import_errors) == ["cdc_source_errors.py"]
+    message = found.import_errors["cdc_source_errors.py"]
+    assert "airy: its DAG of reconcile cannot be built: ValueError: Airflow takes no such task" in message
+
+
+def test_a_task_builds_no_dag_but_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of the flow."""
+    (folder / "berry.yaml").write_text(SOURCE.format(name="berry") + RECONCILE)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "reconcile_berry")
+    found = DagBag(dag_folder=str(DAGS / "reconcile_sources.py"), bundle_path=DAGS, bundle_name="dags-folder")
+    assert set(found.dags) == {"reconcile_berry"}
+
+
 def test_the_task_uses_airflows_connection_and_fails_for_what_differs(
     folder: Path, lake: Lake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ sleeper()
 RETRIED_SOON = """
 from datetime import timedelta
 
-for dag in [found for name, found in globals().items() if name.startswith(DAG_PREFIX)]:
+for dag in [found for name, found in globals().items() if name.startswith("cdc_")]:
     for task in dag.tasks:
         task.retry_delay = timedelta(seconds=1)
 """

@@ -140,7 +140,7 @@ def test_a_scheduled_run_begins_where_the_previous_one_ended() -> None:
 )
 def test_impossible_interval_is_refused(start: str, end: str | None) -> None:
     """A text that is no time and an interval without width are mistakes of the form."""
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match=r"no time|the end must come after the start"):
         interval_of(context(start, end))
 
 

@@ -11,9 +11,10 @@ import typer
 from tidemark.cli.app import DAILY, SET_UP, app
 from tidemark.cli.layout import folded
 from tidemark.cli.printing import width
-from tidemark.cli.running import AsJson, End, SourceName, Start, exits, interval
+from tidemark.cli.running import AsJson, End, SourceName, Start, exits
 from tidemark.sources.files import find_source
 from tidemark.text import counted, harmless
+from tidemark.values.iso8601 import interval_between
 
 
 @app.command(rich_help_panel=SET_UP)
@@ -53,7 +54,7 @@ def plan(source: SourceName, start: Start = None, end: End = None, *, as_json: A
     from tidemark.cli import plan_text
     from tidemark.queries.source_plan import plan_of
 
-    found = plan_of(find_source(source), *interval(start, end))
+    found = plan_of(find_source(source), *interval_between(start, end))
     if as_json:
         typer.echo(msgspec.json.encode(plan_text.as_json(found)).decode())
     else:

@@ -16,7 +16,7 @@ from tidemark.cli.running import End, SourceName, Start, print_report, works
 from tidemark.errors import TidemarkError
 from tidemark.sources.files import find_source
 from tidemark.stages import PROBLEMS_VARIABLE
-from tidemark.values.iso8601 import moment
+from tidemark.values.iso8601 import interval_between
 
 
 def job(stage: str) -> None:
@@ -51,7 +51,7 @@ def job(stage: str) -> None:
             "dry_run": dry_run,
         }
         try:
-            report = run_task(stage, find_source(source), moment(start), moment(end), **options)
+            report = run_task(stage, find_source(source), *interval_between(start, end), **options)
         except TidemarkError as error:
             _leave([f"{type(error).__name__}: {error}"])
             raise

@@ -51,9 +51,9 @@ class Clock:
 
 def so_far(source: str, stage: str, reports: Iterable[StageReport]) -> str:
     """Return what is being done: the source, the stage, and what the stages before it counted."""
-    counts = {name: value for report in reports for name, value in report.summary.items() if name in _TOLD}
+    counts = {name: value for report in reports for name, value in report.summary.items() if name in _SHOWN}
     words = [f"{value} {name}" for name, value in counts.items() if value]
     return f"{source} {stage}" + (f" ({', '.join(words)} so far)" if words else "")
 
 
-_TOLD = ("files", "messages", "events", "applied")
+_SHOWN = ("files", "messages", "events", "applied")

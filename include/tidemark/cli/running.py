@@ -18,12 +18,12 @@ from tidemark.cli.layout import Column, Group, folded
 from tidemark.cli.pipes import UNREAD, drop_unread, outlasting_readers, unread
 from tidemark.cli.printing import print_groups, print_lines, print_words, tell, width
 from tidemark.cli.progress import so_far, under_way
-from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
+from tidemark.errors import RetriableLakeError, TidemarkError
 from tidemark.sources.files import default_folder, find_source, read_sources
 from tidemark.sources.model import Source
 from tidemark.stages import STAGES, StageReport
 from tidemark.text import harmless
-from tidemark.values.iso8601 import moment
+from tidemark.values.iso8601 import interval_between
 
 P = ParamSpec("P")
 
@@ -120,18 +120,6 @@ def works(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def interval(start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
-    """Return the bounds of an interval that the user wrote.
-
-    Raises:
-        ConfigurationError: a bound is no moment, or the interval ends before it starts.
-    """
-    bounds = moment(start), moment(end)
-    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
-        raise ConfigurationError(f"the interval ends ({end}) before it starts ({start})")
-    return bounds
-
-
 def _require_lake(source: Source, bounds: tuple[datetime | None, datetime | None], *, lands: bool) -> None:
     """Check that there is a lake, or that stages which land files may find one to land.
 
@@ -171,9 +159,9 @@ def run_stages(
         ConfigurationError: the interval ends before it starts, or there is no lake to work on.
     """
     from tidemark.ledger import writing
-    from tidemark.pipeline import published_cut, rehearse, run_stage
+    from tidemark.pipeline import published_cut, rehearse, turns
 
-    bounds = interval(start, end)
+    bounds = interval_between(start, end)
     source = find_source(name)
     _require_lake(source, bounds, lands=stages[0] == "land" and not rehearsed)
     if rehearsed:
@@ -185,19 +173,17 @@ def run_stages(
     idle: list[str] = []
     with writing.hold(source.source):
         before = published_cut(source) if "publish" in stages else 0
-        for stage in stages:
-            with under_way(so_far(source.source, stage, reports)) as clock:
-                report = run_stage(stage, source, *bounds, **arguments.get(stage, {}))
-            if stage == "publish" and report.summary.get("cut", 0) == before:
+        for turn in turns(stages, source, *bounds, options=arguments):
+            with under_way(so_far(source.source, turn.stage, reports)) as clock:
+                report = turn.run()
+            if turn.stage == "publish" and report.summary.get("cut", 0) == before:
                 _print_unmoved(report, before, reports, idle)
                 idle = []
-            elif stage in STAGES and _is_idle(report) and len(stages) > 1:
+            elif turn.stage in STAGES and _is_idle(report) and len(stages) > 1:
                 idle += report.remarks
             else:
                 print_report(report, took=clock.seconds)
             reports.append(report)
-            if report.has_problems and stage == "check":
-                break  # publish would refuse
     for remark in idle:
         tell(f"note: {remark}")
     problems = dict.fromkeys(problem for report in reports for problem in report.problems)

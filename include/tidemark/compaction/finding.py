@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from tidemark import formats
 from tidemark.compaction import dotted_names, renamed
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
@@ -179,7 +178,7 @@ def _with_halves(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> set[
 
 def _with_moves(run: Run) -> set[str]:
     """Return the tables that had INSERTs which may be of rows that moved, in any batch up to this cut."""
-    if not formats.moves_rows(formats.resolve(run.source.format)):
+    if not run.source.traits.moves_rows:
         return set()
     rows = run.ledger.contents(equals("operation", Operation.INSERT), equals("partial", value=True))
     return {run.routed.name_of(row.object) for row in rows if row.batch <= run.cut.batch}

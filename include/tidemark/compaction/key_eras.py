@@ -17,7 +17,6 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import formats
 from tidemark.compaction.candidate import Prepared, prepare
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.event_log import new_events
@@ -184,7 +183,7 @@ def _phases(run: Run, plan: Plan) -> list[Plan]:
     """Return the plan of each era: its key, and its events."""
     found, eras = plan.found, plan.found.eras
     ends = [*(era.begins for era in eras[1:]), None]
-    pairs = formats.pairs_updates(formats.resolve(run.source.format))
+    pairs = run.source.traits.pairs_updates
     phases = []
     for place, (era, end) in enumerate(zip(eras, ends, strict=True)):
         begins = era.begins if place else ""

@@ -11,7 +11,6 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark import formats
 from tidemark.compaction import contradictions
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Contradiction
@@ -39,7 +38,7 @@ def found(prepared: Prepared, acted: DataFrame, totals: Totals, start: int) -> l
     """
     if not prepared.plan.found.loads or prepared.run.source.invariants.loaded_again is Consequence.OFF:
         return []
-    if formats.marks_loads(formats.resolve(prepared.run.source.format)):
+    if prepared.run.source.traits.marks_loads:
         return []
     run = prepared.run
     spans = run.ledger.spans(among("object", prepared.plan.found.objects))

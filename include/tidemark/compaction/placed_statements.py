@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from tidemark import formats
 from tidemark.ddl.rename_statements import drops_any, named_in
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.events import TableId
@@ -33,12 +32,12 @@ def placed(
         objects: the tables that have events, by their names in source files.
         batch: the last batch that counts.
     """
-    module, known = formats.resolve(source.format), KnownTables(objects)
+    known = KnownTables(objects)
     found: list[StatementRow] = []
     seen: dict[tuple[str, datetime | None], str] = {}
     dumped: Dump | None = None
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
-        placing = formats.placing_of(module, row.position)
+        placing = source.traits.placing(row.position)
         names = named_in(row, objects, known)
         # A name that a rename gave has no events of its own, mostly: its DROP shows that the name is free again.
         if placing is None or not (names or row.together or drops_any(row)) or not rank_alike(source, row, names):

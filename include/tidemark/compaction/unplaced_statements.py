@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from tidemark import formats
 from tidemark.compaction.placed_statements import OFFSET, Dump, rank_alike
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages
@@ -81,7 +80,7 @@ def doubts_about_statements(ledger: Ledger, source: Source, cut: Moved) -> dict[
     """
     names = {row.object: cut.lineages.names_of(row.object) for row in cut.rows}
     names |= {name: [name] for name, into in cut.folded.items() if into in names}
-    if not names or not formats.orders_by_dump(formats.resolve(source.format)):
+    if not names or not source.traits.orders_by_dump:
         return {}
     places = _Places(ledger, source, cut.batch, {own for each in names.values() for own in each})
     found: dict[str, list[tuple[Stated, Unplaced]]] = defaultdict(list)
@@ -102,7 +101,6 @@ class _Places:
 
     def __init__(self, ledger: Ledger, source: Source, batch: int, names: Collection[str]) -> None:
         self._ledger, self._source, self._batch = ledger, source, batch
-        self._module = formats.resolve(source.format)
         rows = ledger.ddl(at_most("batch", batch))
         self._rows = {row.position: row for row in sorted(rows, key=lambda row: row.batch, reverse=True)}
         self._histories = histories(ledger, names)
@@ -156,7 +154,7 @@ class _Places:
         if not self._ranks_alike(stated, name):
             reason = "`reloads` of the table raised the positions of its rows, and not that of the statement"
             return Unplaced(stated.batch, reason)
-        placing = formats.placing_of(self._module, stated.position)
+        placing = self._source.traits.placing(stated.position)
         if placing is None:
             return Unplaced(stated.batch, "its message has no place in the order of the rows")
         return self._unplaced_in_dump(stated, name) if placing is Placing.DUMP else None

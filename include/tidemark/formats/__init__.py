@@ -8,6 +8,8 @@
    - the operation names, spelt as in the document, mapped to ``events.Operation``;
    - ``TOOLS`` and ``UNTOLD``: the names of the tools that write the format, and what its messages do not contain, for
      ``tidemark formats``;
+   - ``TRAITS``: a ``Traits``, which says what stages have to know of the messages beside the events: whether copies
+     rank as new, whether an update may come in two messages, and more. Read each of its fields;
    - ``Options``: a frozen Pydantic model with ``extra="forbid"``. It has one field for each fact that the messages do
      not contain, with a docstring (``use_attribute_docstrings``);
    - ``decode(message, options) -> list[Event]``: a plain function without memory of earlier messages. It returns all
@@ -34,22 +36,6 @@ and ``decode`` takes a third argument:
 - ``decode(message, options, known=NOTHING)``: ``known`` holds the metadata of all messages of this run and of earlier
   runs. It is complete before the first message is decoded. A row whose metadata is missing raises a
   ``MissingMetadataError``.
-
-Updates of some formats may come as two messages, the old row and the new one (``events.ChangeEvent``). Such a format
-has ``PAIRS_UPDATES = True``. An image that comes alone is then a whole row, and a column that it lacks is null.
-
-If the messages of a format have no order of their own, so that a position is ``message.order``, the format has
-``ORDERS_BY_OFFSET = True``. If a position only ends in ``message.order``, so that a copy of an event ranks as a new
-one, it has ``RANKS_COPIES = True``.
-
-A format whose positions have a delivery (``positions.placed``) has ``HAS_DELIVERIES = True``. One whose DDL has a
-position in the log that rows of all tables share has ``PLACES_STATEMENTS = True``: renames of tables are followed. If
-only some of its statements have one, its function ``placing_of(parts)`` takes the parts of an encoded position.
-
-A format with ``MARKS_LOADS = True`` marks the complete initial loads of its sources (``ChangeEvent.load``). The
-function ``ranks_by_commit(parts)`` says of an encoded position whether it rises with the commits of the log that it
-counts in, in each partition: a later change with a lower position is then of another log. Without it, nothing is
-concluded.
 """
 
 from __future__ import annotations
@@ -57,8 +43,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
@@ -67,6 +52,7 @@ from pydantic import BaseModel
 
 from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.events import Event, Message
+from tidemark.formats._traits import Placing, Traits, stale_names
 from tidemark.text import first_line, nearest
 
 __all__ = [
@@ -76,19 +62,12 @@ __all__ = [
     "Informed",
     "Known",
     "Placing",
+    "Traits",
     "gather",
-    "has_deliveries",
     "informed",
-    "marks_loads",
-    "moves_rows",
     "names",
-    "orders_by_dump",
-    "orders_by_offset",
-    "pairs_updates",
-    "placing_of",
-    "ranks_by_commit",
-    "ranks_copies",
     "resolve",
+    "traits_of",
 ]
 
 Known = Mapping[str, tuple[bytes, ...]]
@@ -100,6 +79,9 @@ GROUP: Final = "tidemark.formats"
 
 _NEEDED: Final = ("TOOLS", "UNTOLD", "Options", "decode")
 
+_NO_TRAITS: Final = Traits()
+"""Of a format of another package that says nothing."""
+
 NOTHING: Known = MappingProxyType({})
 
 
@@ -110,6 +92,8 @@ class Format(Protocol):
     """Names of the tools that write the format."""
     UNTOLD: tuple[str, ...]
     """What messages of the format do not contain, in a few words each."""
+    TRAITS: Traits
+    """What stages have to know of the messages. A format of another package may leave it out."""
 
     @property
     def Options(self) -> type[BaseModel]:  # noqa: N802 - a class of the module
@@ -184,6 +168,16 @@ def resolve(name: str) -> Format:
     return _plugin(_plugged_in()[name])
 
 
+def traits_of(name: str) -> Traits:
+    """Return what the format called ``name`` says of its messages.
+
+    Raises:
+        UnknownNameError: there is no such format.
+        ConfigurationError: an installed package brings it, and it cannot be used.
+    """
+    return cast(Traits, getattr(resolve(name), "TRAITS", _NO_TRAITS))
+
+
 @functools.cache
 def own() -> frozenset[str]:
     """Return the names of Tidemark's own formats, without importing any."""
@@ -212,11 +206,25 @@ def _plugin(entry: EntryPoint) -> Format:
         raise ConfigurationError(
             f"format '{entry.name}' of the package {_package(entry)} cannot be imported: {first_line(error)}"
         ) from error
-    if missing := [name for name in _NEEDED if not hasattr(module, name)]:
-        raise ConfigurationError(
-            f"format '{entry.name}' of the package {_package(entry)}: {entry.value} has no {', '.join(missing)}"
-        )
+    if problem := _problem(module, entry.value):
+        raise ConfigurationError(f"format '{entry.name}' of the package {_package(entry)}: {problem}")
     return cast(Format, module)
+
+
+def _problem(module: object, name: str) -> str | None:
+    """Return why a module of another package is no format; None if it is one."""
+    if missing := [each for each in _NEEDED if not hasattr(module, each)]:
+        return f"{name} has no {', '.join(missing)}"
+    traits = getattr(module, "TRAITS", _NO_TRAITS)
+    if not isinstance(traits, Traits):
+        return f"TRAITS of {name} is no `Traits`: write `TRAITS = Traits(...)`, with the class of tidemark.formats"
+    if not (stale := stale_names(module, traits)):
+        return None
+    given = ", ".join(f"{field}={value}" for field, value in stale.values())
+    return (
+        f"{name} has {' and '.join(stale)}, which Tidemark no longer reads. Import `Traits` from tidemark.formats "
+        f"and write `TRAITS = Traits({given})`; constants go"
+    )
 
 
 def _package(entry: EntryPoint) -> str:
@@ -226,70 +234,6 @@ def _package(entry: EntryPoint) -> str:
 def informed(module: Format) -> Informed | None:
     """Return the module if its format needs metadata messages, else None."""
     return cast(Informed, module) if hasattr(module, "metadata") else None
-
-
-def pairs_updates(module: Format) -> bool:
-    """Return whether an update may come as two messages, the old row and the new one."""
-    return bool(getattr(module, "PAIRS_UPDATES", False))
-
-
-def orders_by_offset(module: Format) -> bool:
-    """Return whether positions are places in the dump, because the messages have no order of their own."""
-    return bool(getattr(module, "ORDERS_BY_OFFSET", False))
-
-
-def ranks_copies(module: Format) -> bool:
-    """Return whether a copy of an event ranks as a new one, because the place in the dump ends positions."""
-    return bool(getattr(module, "RANKS_COPIES", False))
-
-
-def moves_rows(module: Format) -> bool:
-    """Return whether an INSERT that lacks values may be the second half of a change of the key."""
-    return bool(getattr(module, "MOVES_ROWS", True))
-
-
-def has_deliveries(module: Format) -> bool:
-    """Return whether positions say where an event was delivered, so that copies of it have several."""
-    return bool(getattr(module, "HAS_DELIVERIES", False))
-
-
-def marks_loads(module: Format) -> bool:
-    """Return whether messages mark complete initial loads, so that other loaded rows replace nothing."""
-    return bool(getattr(module, "MARKS_LOADS", False))
-
-
-def ranks_by_commit(module: Format, position: str) -> bool:
-    """Return whether the encoded position of a change rises with the commits in its log."""
-    of_format: Callable[[Sequence[str]], bool] | None = getattr(module, "ranks_by_commit", None)
-    return of_format is not None and of_format(position.split("."))
-
-
-class Placing(Enum):
-    """What a statement's position can be compared with."""
-
-    LOG = "the rows of all tables: they share a log"
-    DUMP = "rows that are dumped in the same order"
-
-
-def placing_of(module: Format, position: str) -> Placing | None:
-    """Return what the encoded position of a statement can be compared with; None if with no row.
-
-    The first part of a position is even where nothing ranks it among the changes (``positions.loaded``).
-    """
-    parts = position.split(".")
-    if getattr(module, "PLACES_STATEMENTS", False):
-        return Placing.LOG
-    if int(parts[0][2:]) % 2 == 0:
-        return None
-    of_format: Callable[[Sequence[str]], Placing | None] | None = getattr(module, "placing_of", None)
-    if of_format is not None:
-        return of_format(parts)
-    return Placing.DUMP if orders_by_offset(module) else None
-
-
-def orders_by_dump(module: Format) -> bool:
-    """Return whether the place in the dump may be what places a statement among rows."""
-    return orders_by_offset(module) or hasattr(module, "placing_of")
 
 
 def gather(pairs: Iterable[tuple[str, bytes]]) -> Known:

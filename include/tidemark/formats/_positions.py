@@ -1,4 +1,4 @@
-"""Whether positions rise with the commits of the log that they count in (``formats.ranks_by_commit``)."""
+"""Whether positions rise with the commits of the log that they count in (``Traits.ranks_by_commit``)."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
+from tidemark.formats import Traits
 from tidemark.formats import _truncations as truncations
 from tidemark.formats._canal import byte_lists, columns, fixed_bytes, images, incomplete, labels
 from tidemark.formats._json import ABSENT, NULL, RowLayout, read, table_of_option
@@ -37,6 +38,8 @@ UNTOLD = (
     "the order of changes, but by the place in the dump",
     "the zone of a TIMESTAMP",
 )
+
+TRAITS = Traits(orders_by_offset=True, ranks_copies=True, moves_rows=False, ranks_by_commit=of_offsets)
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -77,13 +80,6 @@ clauses, and then lacks ``isDdl``. Or it annotates a row change: see ``Options.a
 _ANNOTATED = (
     ". If the log is in ROW format and only annotates its rows (MariaDB does), write the option `annotations: true`"
 )
-
-ORDERS_BY_OFFSET = True
-ranks_by_commit = of_offsets
-
-RANKS_COPIES = True
-
-MOVES_ROWS = False
 
 
 class Options(BaseModel):

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId, Transaction
-from tidemark.formats import _cdl
+from tidemark.formats import Traits, _cdl
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.old_images import captured
@@ -31,9 +31,12 @@ from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 from tidemark.positions import Position, changed
 
-TOOLS, UNTOLD = ("Huawei MRS CDL",), ("the database, in version 1.0", "precision and scale of decimals")
+TOOLS = ("Huawei MRS CDL",)
 
-RANKS_COPIES = True
+UNTOLD = ("the database, in version 1.0", "precision and scale of decimals")
+
+TRAITS = Traits(ranks_copies=True)
+
 OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
 """Operations of version 1.0."""
 

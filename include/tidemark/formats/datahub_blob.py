@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
-from tidemark.formats import Placing
+from tidemark.formats import Placing, Traits
 from tidemark.formats import _truncations as truncations
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
@@ -37,6 +37,14 @@ TOOLS = ("Alibaba DataHub (Blob topics)", "DataWorks Data Integration")
 
 UNTOLD = ("a column that is absent from one that is null", "decimal types")
 
+
+def _placing_of(parts: Sequence[str]) -> Placing | None:
+    """Return what a statement's position can be compared with: nothing if it has no sequence, as rows have one."""
+    return Placing.LOG if len(parts) == 3 else None
+
+
+TRAITS = Traits(pairs_updates=True, orders_by_offset=True, placing_of=_placing_of, ranks_by_commit=of_a_sequence)
+
 OPERATIONS = {
     "INSERT": Operation.INSERT,
     "UPDATE_BEFOR": Operation.UPDATE,  # sic: the spelling of the document
@@ -44,11 +52,6 @@ OPERATIONS = {
     "UPDATE_AFTER": Operation.UPDATE,
     "DELETE": Operation.DELETE,
 }
-
-PAIRS_UPDATES = True
-ranks_by_commit = of_a_sequence
-
-ORDERS_BY_OFFSET = True
 
 SCHEMA_CHANGES = ("CREATE", "ALTER", "RENAME", "ERASE", "TRUNCATE", "CINDEX", "DINDEX")
 """``ERASE`` is defined by its statement, mostly a DROP. ``CINDEX`` and ``DINDEX`` create and drop an index."""
@@ -202,11 +205,6 @@ def _position(payload: Payload, moment: Moment, half: int) -> Position:
     if payload.sequenceId in _INITIAL_LOAD:
         return loaded(*moment.order, half)
     return changed(datahub_records.sequence(payload.sequenceId, "sequenceId"), half)
-
-
-def placing_of(parts: Sequence[str]) -> Placing | None:
-    """Return what a statement's position can be compared with: nothing if it has no sequence, as rows have one."""
-    return Placing.LOG if len(parts) == 3 else None
 
 
 def _image(state: RowState | None) -> bytes | None:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
 from tidemark.events import TIMES, ChangeEvent, ControlEvent, Event, Message, Operation, TableId
+from tidemark.formats import Traits
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.tuple import SETS, Added, plan, record_types
 from tidemark.formats._json import ABSENT, NULL, check_utf8, members, read, table_of_option
@@ -32,10 +33,9 @@ TOOLS = ("Alibaba DataHub (Tuple topics)", "DataWorks Data Integration", "Alibab
 
 UNTOLD = ("the key", "types, unless the answer carries its RecordSchema", "schema changes")
 
-OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
+TRAITS = Traits(pairs_updates=True, ranks_by_commit=of_a_sequence)
 
-PAIRS_UPDATES = True
-ranks_by_commit = of_a_sequence
+OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE}
 
 IMAGES = {
     ("I", "N", "Y"): "after",

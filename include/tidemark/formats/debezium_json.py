@@ -25,7 +25,7 @@ import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId
-from tidemark.formats import _connect
+from tidemark.formats import Traits, _connect
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import (
     cells,
@@ -42,7 +42,7 @@ from tidemark.formats._debezium.envelope import Envelope, Payload, Row, check_ro
 from tidemark.formats._debezium.log_rows import correct
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
-from tidemark.formats._debezium.source import Source, ranks_by_commit  # noqa: F401  looked up by its name
+from tidemark.formats._debezium.source import Source, ranks_by_commit
 from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
 from tidemark.positions import Position, changed
 
@@ -53,6 +53,8 @@ UNTOLD = (
     "types, unless messages have a schema",
     "both of Lindorm SQL tables",
 )
+
+TRAITS = Traits(has_deliveries=True, places_statements=True, marks_loads=True, ranks_by_commit=ranks_by_commit)
 
 OPERATIONS = {
     "c": Operation.INSERT,
@@ -65,8 +67,6 @@ OPERATIONS = {
 
 _SNAPSHOT, _UPDATE, _DELETE, _TRUNCATE = Operation.SNAPSHOT, Operation.UPDATE, Operation.DELETE, Operation.TRUNCATE
 """Every message is compared with them. Looking them up in their enumeration would cost more than the comparison."""
-
-HAS_DELIVERIES = PLACES_STATEMENTS = MARKS_LOADS = True
 
 _envelope = msgspec.json.Decoder(Envelope)
 

@@ -22,14 +22,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from tidemark.errors import MalformedMessageError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, Shape, Transaction
-from tidemark.formats import Placing
+from tidemark.formats import Placing, Traits
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
 from tidemark.formats._dts.ddl import DIALECTS, truncated
@@ -44,9 +44,24 @@ from tidemark.positions import Position, changed, loaded
 TOOLS = ("Alibaba DTS",)
 
 UNTOLD = ("whether a number is unsigned", "text from bytes in a column that is always null")
-RANKS_COPIES: Final = True
 
-OPERATIONS: Final = {
+
+def _placing_of(parts: Sequence[str]) -> Placing:
+    """Return what a statement's position can be compared with: it has log and offset, or the place in the dump alone.
+
+    The longest place in the dump is four parts, between the rank and the number in the message.
+    """
+    return Placing.LOG if len(parts) > 6 else Placing.DUMP
+
+
+def _ranks_by_commit(parts: Sequence[str]) -> bool:
+    """Return whether a position rises with the commits: log and offset do, and offsets of Kafka."""
+    return _placing_of(parts) is Placing.LOG or of_offsets(parts)
+
+
+TRAITS = Traits(ranks_copies=True, placing_of=_placing_of, ranks_by_commit=_ranks_by_commit)
+
+OPERATIONS = {
     "INSERT": Operation.INSERT,
     "UPDATE": Operation.UPDATE,
     "DELETE": Operation.DELETE,
@@ -54,7 +69,7 @@ OPERATIONS: Final = {
 }
 """``INIT`` is a row of an initial load. DTS writes it to Kafka; its change tracking has no initial load."""
 
-CONTROLS: Final = {
+CONTROLS = {
     "BEGIN": "transaction_begin",
     "COMMIT": "transaction_end",
     "ROLLBACK": "transaction_rollback",
@@ -70,17 +85,17 @@ CONTROLS: Final = {
 }
 """Control events. One more operation, ``DDL``, is a schema change."""
 
-_LAST_SECOND: Final = 253_402_300_799
+_LAST_SECOND = 253_402_300_799
 """The last second of the year 9999. A larger number does not count seconds."""
 
-_POSITION: Final = re.compile(r"([0-9]{1,19})@([0-9]{1,19})")
+_POSITION = re.compile(r"([0-9]{1,19})@([0-9]{1,19})")
 
-_NO_TRANSACTION: Final = frozenset({"", "0"})
+_NO_TRANSACTION = frozenset({"", "0"})
 
-_PHYSICAL: Final = "<->"
+_PHYSICAL = "<->"
 """Stands in positions from readers of physical logs. They count nanoseconds, whatever the source."""
 
-_IN_MICROSECONDS: Final = frozenset({"MySQL", "PostgreSQL"})
+_IN_MICROSECONDS = frozenset({"MySQL", "PostgreSQL"})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -211,19 +226,6 @@ def _position(record: Record, message: Message, options: Options, *last: int) ->
             )
         return changed(int(match[2]), int(match[1]), *message.order, *last)
     return changed(*message.order, *last)
-
-
-def placing_of(parts: Sequence[str]) -> Placing:
-    """Return what a statement's position can be compared with: it has log and offset, or the place in the dump alone.
-
-    The longest place in the dump is four parts, between the rank and the number in the message.
-    """
-    return Placing.LOG if len(parts) > 6 else Placing.DUMP
-
-
-def ranks_by_commit(parts: Sequence[str]) -> bool:
-    """Return whether a position rises with the commits: log and offset do, and offsets of Kafka."""
-    return placing_of(parts) is Placing.LOG or of_offsets(parts)
 
 
 def _transaction(record: Record) -> Transaction | None:

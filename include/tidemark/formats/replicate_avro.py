@@ -27,7 +27,7 @@ import msgspec
 from tidemark.avro.reading import Tree, reader, reader_of, resolve
 from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
 from tidemark.events import Column, ControlEvent, Encoding, Event, Message
-from tidemark.formats import NOTHING, Known
+from tidemark.formats import NOTHING, Known, Traits
 from tidemark.formats._json import RowLayout, members, read
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
@@ -50,9 +50,10 @@ from tidemark.formats._replicate.wire import (
 from tidemark.positions import changed
 
 TOOLS = ("Qlik Replicate",)
+
 UNTOLD = ("anything about a row whose metadata message did not land",)
 
-ranks_by_commit = of_a_sequence
+TRAITS = Traits(ranks_by_commit=of_a_sequence)
 
 __all__ = ["METADATA_MARK", "Options", "decode", "metadata"]
 

@@ -25,7 +25,7 @@ import msgspec
 
 from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ControlEvent, Event, Message
-from tidemark.formats import NOTHING, Known
+from tidemark.formats import NOTHING, Known, Traits
 from tidemark.formats._json import ABSENT, NULL, read
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
@@ -39,7 +39,7 @@ TOOLS = ("Qlik Replicate",)
 
 UNTOLD = ("anything about a row whose metadata message did not land",)
 
-ranks_by_commit = of_a_sequence
+TRAITS = Traits(ranks_by_commit=of_a_sequence)
 
 __all__ = ["METADATA_MARK", "Body", "Envelope", "Options", "decode", "metadata"]
 

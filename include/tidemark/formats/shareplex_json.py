@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
+from tidemark.formats import Traits
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
 from tidemark.positions import Position, changed
 from tidemark.values import iso8601
@@ -30,6 +31,8 @@ from tidemark.values import iso8601
 TOOLS = ("SharePlex", "Alibaba DTS")
 
 UNTOLD = ("types", "the key", "the table of some deletes")
+
+TRAITS = Traits(pairs_updates=True)
 
 OPERATIONS = {
     "ins": Operation.INSERT,
@@ -47,8 +50,6 @@ OPERATIONS = {
 
 BEFORE, AFTER = "update before", "update after"
 """An update as two messages with the same ``scn`` and ``seq``: the old row, then the new one."""
-
-PAIRS_UPDATES = True
 
 DROP_COLUMN = "drop column"
 

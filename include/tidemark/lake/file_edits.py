@@ -75,7 +75,7 @@ def obstacle(table: Table, edit: Edit, branch: str = MAIN_BRANCH) -> str | None:
         if unreadable := _unreadable(table, task):
             return unreadable
         if _is_of_older_spec(table, task) and _holding(table, edit, FileScanTask(task.file)):
-            return f"{_told(table, task.file)} has an older layout than the table"
+            return f"{_named(table, task.file)} has an older layout than the table"
     return None
 
 
@@ -139,7 +139,7 @@ def _holding(table: Table, edit: Edit, task: FileScanTask) -> int:
 def _unreadable(table: Table, task: FileScanTask) -> str | None:
     """Return which file of a task PyIceberg cannot read; None if it can read all."""
     other = (file for file in (task.file, *task.delete_files) if file.file_format not in _READ)
-    return next((f"{_told(table, file)} is {file.file_format.name}, which is not read here" for file in other), None)
+    return next((f"{_named(table, file)} is {file.file_format.name}, which is not read here" for file in other), None)
 
 
 def _dangling(table: Table, replaced: Sequence[DataFile], branch: str) -> list[DataFile]:
@@ -191,10 +191,10 @@ def _is_of_older_spec(table: Table, task: FileScanTask) -> bool:
 def _require_current_spec(table: Table, task: FileScanTask) -> None:
     if _is_of_older_spec(table, task):
         raise RetriableLakeError(
-            f"{_told(table, task.file)} has an older layout than the table. Rewrite the table's files with Iceberg's "
+            f"{_named(table, task.file)} has an older layout than the table. Rewrite the table's files with Iceberg's "
             "`rewrite_data_files` (option `rewrite-all`), then run this again."
         )
 
 
-def _told(table: Table, file: DataFile) -> str:
+def _named(table: Table, file: DataFile) -> str:
     return f"{'.'.join(table.name())}: {file.file_path}"

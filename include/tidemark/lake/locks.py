@@ -48,7 +48,7 @@ _POLL_FAR = 2.0
 _SQLITE: Final = "sqlite"
 _POSTGRESQL: Final = "postgresql"
 
-_TOLD_EVERY = 60.0
+_WARN_EVERY = 60.0
 """Seconds between two warnings that a run waits."""
 
 _within: Mapping[str, threading.RLock] = defaultdict(threading.RLock)
@@ -120,7 +120,7 @@ def _shut_out(held: TakenLock, taken_over: Callable[[int], None] | None) -> bool
 
 def _wait(source: str, patience: float) -> TakenLock:
     taker, far = _taker(source), is_lease()
-    began, last_warned = time.monotonic(), -_TOLD_EVERY
+    began, last_warned = time.monotonic(), -_WARN_EVERY
     while (held := taker.take()) is None:
         waited = time.monotonic() - began
         if waited >= patience and taker.saw_life:
@@ -128,7 +128,7 @@ def _wait(source: str, patience: float) -> TakenLock:
                 f"{source}: another run is writing this source: {holder(source) or 'unknown'}; it was not done after "
                 f"{patience:.0f} s. Nothing was done; run it again when the other is over."
             )
-        if waited - last_warned >= _TOLD_EVERY and patience >= _TOLD_EVERY:
+        if waited - last_warned >= _WARN_EVERY and patience >= _WARN_EVERY:
             log.warning("waiting_for_other_writer", source=source, holder=str(holder(source)), waited=int(waited))
             last_warned = waited
         time.sleep(_POLL_FAR if far else _POLL)

@@ -20,7 +20,7 @@ from tidemark.dumps.file_names import FileOrder
 from tidemark.dumps.wrapping import Reading
 from tidemark.errors import ConfigurationError
 from tidemark.events import Message
-from tidemark.formats import Known, informed, orders_by_dump, resolve
+from tidemark.formats import Known, informed, resolve, traits_of
 from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.completeness import Landed
@@ -215,7 +215,7 @@ def _feed(decoder: Decoder, messages: pa.RecordBatch, decoding: Decoding) -> pa.
     messages, bare = parted(messages)
     if bare.num_rows:
         decoder.leave(bare)
-    if orders_by_dump(resolve(decoding.format_name)):
+    if traits_of(decoding.format_name).orders_by_dump:
         decoder.add_logs(logs_of(messages))
     decoder.offsets.add(messages)
     kept = unerased(messages)

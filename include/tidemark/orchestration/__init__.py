@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from tidemark.orchestration.dags import (
-    build_dag,
-    build_dags,
     build_maintenance,
     build_on_demand,
+    flow_dags,
     number_param,
+    reconcile_dags,
     require_dags,
     table_param,
     text_param,
 )
 from tidemark.orchestration.notifiers import require as require_notifiers
-from tidemark.orchestration.reconcile_operator import RECONCILE_PREFIX, build_reconciliation
 
 __all__ = [
-    "RECONCILE_PREFIX",
-    "build_dag",
-    "build_dags",
     "build_maintenance",
     "build_on_demand",
-    "build_reconciliation",
+    "flow_dags",
     "number_param",
+    "reconcile_dags",
     "require_dags",
     "require_notifiers",
     "table_param",

@@ -1,9 +1,9 @@
-"""Airflow DAGs: one for the flow of each source, and one for each kind of work beside the flow."""
+"""Airflow DAGs: for each source its flow and its comparison, and one for each kind of work beside the flow."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,13 +15,18 @@ from tidemark.errors import ConfigurationError
 from tidemark.orchestration import alerts
 from tidemark.orchestration.assets import outlets_of
 from tidemark.orchestration.notifiers import notifiers_of
+from tidemark.orchestration.reconcile_operator import ReconcileOperator
 from tidemark.orchestration.stage_operator import StageOperator
-from tidemark.sources.model import Source
+from tidemark.sources.files import find_source, read_sources
+from tidemark.sources.model import DAG_PREFIX, Source
 from tidemark.sources.schedules import width
 from tidemark.stages import STAGES
 from tidemark.values.iso8601 import EPOCH
 
 log = logging.getLogger(__name__)
+
+RECONCILE_PREFIX = "reconcile_"
+"""Prefix of the ids of the DAGs that compare sources with their databases."""
 
 TASKS: Mapping[str, Any] = {
     "owner": "tidemark",
@@ -71,29 +76,85 @@ def build_dag(source: Source) -> DAG:
     return dag
 
 
-def build_dags(sources: Iterable[Source]) -> Iterator[DAG]:
-    """Yield the DAGs of sources. One that cannot be built is logged and left out; ``require_dags`` raises for it."""
-    for source in sources:
-        try:
-            yield build_dag(source)
-        except Exception:  # the other sources must keep their DAGs, whatever is wrong with one
-            log.exception("%s cannot be built", source.dag_id)
+def build_reconciliation(source: Source) -> DAG:
+    """Return the DAG that compares a source with its database; it does not wait for other runs of the source."""
+    schedule = source.reconcile.schedule if source.reconcile else None
+    with DAG(
+        dag_id=f"{RECONCILE_PREFIX}{source.source}",
+        auto_register=False,  # as above
+        description=f"Compare the published tables of {source.source} with its database.",
+        schedule=_timetable(schedule, source.timezone),
+        start_date=EPOCH,
+        catchup=False,
+        max_active_runs=1,
+        default_args=dict(TASKS),
+        params={"table": table_param()},
+        tags={"tidemark", "lake"},
+    ) as dag:
+        ReconcileOperator(source=source.source)
+    return dag
 
 
-def require_dags(sources: Iterable[Source]) -> None:
+def flow_dags(wanted: str | None = None) -> Iterator[DAG]:
+    """Yield the DAG of each source; one that cannot be built is logged and left out (``require_dags`` raises for it).
+
+    Args:
+        wanted: id of the only DAG that Airflow reads the file for. Each task reads it again, and needs only its own.
+
+    Raises:
+        ConfigurationError: the source of the wanted DAG is wrong.
+    """
+    yield from _built(_sources(DAG_PREFIX, wanted), build_dag)
+
+
+def reconcile_dags(wanted: str | None = None) -> Iterator[DAG]:
+    """Yield the DAG that compares it with its database for each source that has one; otherwise as ``flow_dags``."""
+    yield from _built(_compared(_sources(RECONCILE_PREFIX, wanted)), build_reconciliation)
+
+
+def require_dags(sources: Sequence[Source]) -> None:
     """Build the DAGs of sources, to see whether Airflow takes them.
 
     Raises:
         ConfigurationError: one cannot be built; with all that cannot.
     """
-    wrong = []
-    for source in sources:
-        try:
-            build_dag(source)
-        except Exception as error:  # noqa: BLE001 - all of them are told together
-            wrong.append(f"{source.source}: its DAG cannot be built: {type(error).__name__}: {error}")
+    wrong = [
+        f"{source.source}: its DAG{of} cannot be built: {type(made).__name__}: {made}"
+        for of, some, build in (("", sources, build_dag), (" of reconcile", _compared(sources), build_reconciliation))
+        for source, made in _attempts(some, build)
+        if isinstance(made, Exception)
+    ]
     if wrong:
         raise ConfigurationError("\n".join(wrong))
+
+
+def _sources(prefix: str, wanted: str | None) -> list[Source]:
+    """Return all right sources, or only the one whose DAG is wanted."""
+    if wanted and wanted.startswith(prefix):
+        return [find_source(wanted.removeprefix(prefix))]
+    return read_sources()[0]
+
+
+def _compared(sources: Iterable[Source]) -> list[Source]:
+    """Return the sources that are compared with their databases."""
+    return [source for source in sources if source.reconcile is not None]
+
+
+def _built(sources: Iterable[Source], build: Callable[[Source], DAG]) -> Iterator[DAG]:
+    for source, made in _attempts(sources, build):
+        if isinstance(made, Exception):
+            log.error("a DAG of %s cannot be built", source.source, exc_info=made)
+        else:
+            yield made
+
+
+def _attempts(sources: Iterable[Source], build: Callable[[Source], DAG]) -> Iterator[tuple[Source, DAG | Exception]]:
+    """Yield for each source its DAG, or why it cannot be built: other sources must keep theirs, whatever is wrong."""
+    for source in sources:
+        try:
+            yield source, build(source)
+        except Exception as error:  # noqa: BLE001 - whatever Airflow raises
+            yield source, error
 
 
 def _stage(source: Source, stage: str, **more: Any) -> StageOperator:  # noqa: ANN401 - Airflow's own arguments

@@ -10,7 +10,7 @@ from airflow.sdk import TaskInstanceState
 
 from tidemark.errors import ConfigurationError
 from tidemark.sources.schedules import next_moment
-from tidemark.values.iso8601 import moment
+from tidemark.values.iso8601 import interval_between, moment
 
 Interval = tuple[datetime | None, datetime | None]
 """``[start, end)`` in UTC. Both None mean everything that has not been landed yet."""
@@ -42,9 +42,7 @@ def interval_of(context: Mapping[str, Any], schedule: str | None = None, zone: t
         start, end = moment(context.get("data_interval_start")), moment(context.get("data_interval_end"))
         if start == end:  # triggered by hand and without a schedule
             return None, None
-    if start and end and start >= end:
-        raise ConfigurationError(f"interval [{start}, {end}) is empty: the end must come after the start")
-    return start, end
+    return interval_between(start, end)
 
 
 def with_passed_over(

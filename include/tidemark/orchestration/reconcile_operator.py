@@ -1,4 +1,4 @@
-"""The comparison of a source with its database as an Airflow task, and the DAG that runs it by its own schedule."""
+"""The comparison of a source with its database as an Airflow task."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseHook, BaseOperator, Context, CronDataIntervalTimetable
+from airflow.sdk import BaseHook, BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
 from tidemark.errors import ConfigurationError
-from tidemark.orchestration.dags import TASKS, table_param
 from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.orchestration.trigger_conf import refuse_unknown
 from tidemark.sources.files import find_source
-from tidemark.sources.model import Source
-from tidemark.values.iso8601 import EPOCH
 
 if TYPE_CHECKING:
     from tidemark.ledger.reconciliation_rows import ReconciliationRow
-
-RECONCILE_PREFIX = "reconcile_"
-"""Prefix of the ids of the DAGs."""
 
 
 class ReconcileOperator(BaseOperator):
@@ -89,24 +83,6 @@ def _judge(source: str, found: Sequence[ReconciliationRow], before: Collection[s
         raise AirflowFailException("\n".join(problems))
     if len(skipped) == len(found):
         raise AirflowSkipException("no table could be compared: the log has the reasons")
-
-
-def build_reconciliation(source: Source) -> DAG:
-    """Return the DAG that compares a source with its database; it does not wait for other runs of the source."""
-    schedule = source.reconcile.schedule if source.reconcile else None
-    with DAG(
-        dag_id=f"{RECONCILE_PREFIX}{source.source}",
-        description=f"Compare the published tables of {source.source} with its database.",
-        schedule=CronDataIntervalTimetable(schedule, timezone=source.timezone) if schedule else None,
-        start_date=EPOCH,
-        catchup=False,
-        max_active_runs=1,
-        default_args=dict(TASKS),
-        params={"table": table_param()},
-        tags={"tidemark", "lake"},
-    ) as dag:
-        ReconcileOperator(source=source.source)
-    return dag
 
 
 def _connection(name: str) -> str | None:

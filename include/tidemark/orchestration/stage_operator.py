@@ -33,14 +33,14 @@ from airflow.sdk.exceptions import (
 )
 
 from tidemark import INCLUDE
-from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkWithheldError
+from tidemark.errors import ConfigurationError, ContractError, SourceBusyError, SparkNeededError
 from tidemark.orchestration.assets import alias_of, announce, unannounced
 from tidemark.orchestration.environment import secrets_of, variables
 from tidemark.orchestration.gauges import sent_after
 from tidemark.orchestration.intervals import Interval, interval_of, with_passed_over
 from tidemark.orchestration.lineage import TellsLineage
 from tidemark.orchestration.links import CUT, DataDocsLink, QualityLink
-from tidemark.orchestration.submitted import failure, place_for_problems, taken
+from tidemark.orchestration.submitted import failure, place_for_problems, problems_at, remove_place
 from tidemark.orchestration.trigger_conf import refuse_unknown
 from tidemark.sources.files import find_source
 from tidemark.stages import PROBLEMS_VARIABLE, STAGES
@@ -190,7 +190,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
         try:
             with without_spark():
                 return self._run(call)
-        except SparkWithheldError as error:
+        except SparkNeededError as error:
             self.log.info("%s of %s goes to Spark: %s", self.stage, call.source, error)
             return None
 
@@ -261,10 +261,10 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             failed = self._failure(call)
             raise failed or error from None
         finally:
-            taken(self._problems)
+            remove_place(self._problems)
 
     def _failure(self, call: _Call) -> AirflowException | None:
-        problems = taken(self._problems)
+        problems = problems_at(self._problems)
         for problem in problems:
             self.log.error("%s", problem)
         process = getattr(self._hook, "_submit_sp", None)

@@ -21,18 +21,23 @@ def place_for_problems() -> Path:
     return Path(tempfile.mkdtemp(prefix="tidemark-")) / "problems.json"
 
 
-def taken(place: Path | None) -> list[str]:
-    """Return what a job left in the file, and remove file and folder; nothing if the job left nothing."""
+def problems_at(place: Path | None) -> list[str]:
+    """Return what a job left in the file; nothing if there is no file, or none that can be read."""
     if place is None:
         return []
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        return [str(problem) for problem in json.loads(place.read_text(encoding="utf-8"))]
     except (OSError, ValueError):
-        found = []
+        return []
+
+
+def remove_place(place: Path | None) -> None:
+    """Remove the file, if the job left one, and its folder."""
+    if place is None:
+        return
     place.unlink(missing_ok=True)
     if place.parent.is_dir():
         place.parent.rmdir()
-    return [str(problem) for problem in found]
 
 
 def failure(task: str, status: int | None, problems: Sequence[str]) -> AirflowException | None:

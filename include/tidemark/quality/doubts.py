@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tidemark import formats
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
@@ -49,7 +48,7 @@ def doubts_about(
     for span in spans:
         (new if span.batch > published else old)[span.object].append(span)
     found = defaultdict[str, list[Doubt]](list)
-    by_offset = formats.orders_by_offset(formats.resolve(source.format))
+    by_offset = source.traits.orders_by_offset
     begun_again = by_offset and _have_begun_again(offsets, published)
     for tables in _logs(old, new, by_offset=by_offset):
         before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
@@ -97,7 +96,7 @@ def _went_back(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow]
     if max(span.newest for span in now) < highest:
         return _later(source, before, now)
     begun = _lowest(span for span in before if log_of(span.newest) == log_of(highest))
-    if begun is None or formats.orders_by_offset(formats.resolve(source.format)):
+    if begun is None or source.traits.orders_by_offset:
         return []
     of_tables = [_lowest(span for span in now if span.object == name) for name in {span.object for span in now}]
     return _later(source, before, now) if all(lowest and lowest < begun for lowest in of_tables) else []
@@ -115,11 +114,11 @@ def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], 
     All are later, and one lies below an old one; or all are earlier, and one lies above. That is no doubt where
     positions do not rise with the commits. Offsets of several partitions are not compared, but for ``begun_again``.
     """
-    module, all_of = formats.resolve(source.format), (*before, *now)
+    all_of = (*before, *now)
     ends = [end for span in all_of for end in (span.oldest, span.newest) if end and is_placed(end)]
-    if not any(formats.ranks_by_commit(module, end) for end in ends):  # a load in the same log has another form
+    if not any(source.traits.rises_with_commits(end) for end in ends):  # a load in the same log has another form
         return _crossed_by_commits(source, before, now)
-    if formats.orders_by_offset(module) and len({tuple(end.split(".")[:3]) for end in ends}) > 1:
+    if source.traits.orders_by_offset and len({tuple(end.split(".")[:3]) for end in ends}) > 1:
         return _later(source, before, now) if begun_again else []
     lowest, lowest_before = _lowest(now), _lowest(before)
     # Loaded rows may have the place of the last change before them.
@@ -211,7 +210,7 @@ def _turned(source: Source, span: SpanRow, spans: Iterable[SpanRow]) -> bool:
     if not span.back_to or span.back is None:
         return False
     if span.commits_from is None:
-        return formats.ranks_by_commit(formats.resolve(source.format), span.back_to)
+        return source.traits.rises_with_commits(span.back_to)
     return all(other.last is None or other.last < span.back for other in spans if other.batch < span.batch)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tidemark import formats
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import is_placed
 from tidemark.quality.doubt import Doubt
@@ -33,7 +32,7 @@ def of_loads(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[Sp
     placed = [span for span in old if is_placed(span.newest)]
     ended = max((span.last for span in placed if span.last), default=None)
     late = [span for span in new if ended and span.unplaced_last is not None and span.unplaced_last > ended]
-    unmarked = [] if formats.marks_loads(formats.resolve(source.format)) else new
+    unmarked = [] if source.traits.marks_loads else new
     untimed = [span for span in unmarked if placed and span.unplaced and span.unplaced_last is None]
     if ended and late:
         count, at = sum(span.unplaced for span in late), [span.first or span.unplaced_last for span in late]

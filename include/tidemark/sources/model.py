@@ -30,7 +30,7 @@ from tidemark import formats
 from tidemark.dumps import beyond_limit
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.events import Encoding
-from tidemark.sources import check, column_options, fields, limits, routes, schedules, table_routes
+from tidemark.sources import check, column_options, declared_encodings, fields, limits, routes, schedules, table_routes
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Deletes, Files, MaskAt, Transactions
 from tidemark.sources.fields import error_at, wrong
@@ -45,7 +45,7 @@ from tidemark.sources.reconcile import Reconcile
 from tidemark.sources.retention import Retention
 from tidemark.sources.schema_policy import DeclaredPolicy, SchemaPolicies, SchemaPolicy, resolved
 from tidemark.text import suggestion
-from tidemark.values.declared_types import DeclaredEncodings, entry_for, types_for
+from tidemark.values.declared_types import DeclaredEncodings, entry_for
 from tidemark.values.iso8601 import EPOCH
 from tidemark.values.masking import Mask
 
@@ -96,17 +96,7 @@ class Table(column_options.ColumnOptions):
     def _columns_fit(self) -> Self:
         errors = list(column_options.problems(self, self.key or (), self.columns, soft=self.deletes is Deletes.SOFT))
         errors += check.problems(self.checks, self.key, self.deletes, self.derive)
-        for name, encoding in self.encodings.items():
-            kind = self.columns.get(name)
-            if kind is None:
-                text = f"'{name}' needs its type as well: `columns: {{{name}: ...}}`."
-                errors.append(error_at(("encodings", name), text))
-            elif encoding is Encoding.UNSCALED_BASE64 and not kind.startswith("decimal("):
-                text = f"'{name}' comes as {encoding}, which needs decimal(p, s): s tells its scale."
-                errors.append(error_at(("encodings", name), text))
-            elif others := types_for(encoding, kind):
-                text = f"'{name}' comes as {encoding}, which no {kind} holds: {', '.join(others)} do."
-                errors.append(error_at(("encodings", name), text))
+        errors += declared_encodings.problems(self.encodings, self.columns)
         if errors:
             raise ValidationError.from_exception_data("Table", errors)
         return self
@@ -191,6 +181,11 @@ class Source(BaseModel):
     def dag_id(self) -> str:
         """Id of the source's DAG."""
         return f"{DAG_PREFIX}{self.source}"
+
+    @property
+    def traits(self) -> formats.Traits:
+        """What its format says of its messages."""
+        return formats.traits_of(self.format)
 
     @property
     def zone(self) -> ZoneInfo:

@@ -20,7 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from tidemark.errors import SparkWithheldError
+from tidemark.errors import SparkNeededError
 from tidemark.jars import jar_paths
 from tidemark.lake.lake import Lake
 from tidemark.spark import jvm_lookups
@@ -135,10 +135,10 @@ def open_session(rows: int | None = None) -> SparkSession:
 
     Raises:
         ConfigurationError: Java or the jars are not installed, or the catalog's kind is unknown to Spark.
-        SparkWithheldError: within ``without_spark``.
+        SparkNeededError: within ``without_spark``.
     """
-    if _withheld.is_set():
-        raise SparkWithheldError("there is more to do than can be done without Spark")
+    if _spark_is_off.is_set():
+        raise SparkNeededError("there is more to do than can be done without Spark")
     remote = os.environ.get("SPARK_REMOTE")
     if remote not in _sessions:
         _sessions[remote] = _open(remote, is_quick=rows is not None and rows < _QUICK_ROWS)
@@ -147,18 +147,18 @@ def open_session(rows: int | None = None) -> SparkSession:
 
 @contextmanager
 def without_spark() -> Iterator[None]:
-    """Make ``open_session`` raise ``SparkWithheldError``, so that a stage ends where it needs Spark.
+    """Make ``open_session`` raise ``SparkNeededError``, so that a stage ends where it needs Spark.
 
     A stage that needs no Spark is done. A stage may be stopped at any point and run again, so nothing has to be undone.
     """
-    _withheld.set()
+    _spark_is_off.set()
     try:
         yield
     finally:
-        _withheld.clear()
+        _spark_is_off.clear()
 
 
-_withheld = Event()
+_spark_is_off = Event()
 
 
 _sessions: dict[str | None, SparkSession] = {}

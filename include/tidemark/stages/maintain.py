@@ -13,7 +13,6 @@ from typing import NamedTuple
 import structlog
 from pyspark.sql import SparkSession
 
-from tidemark import formats
 from tidemark.compaction import state
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
@@ -199,7 +198,7 @@ def settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
     what is published under the name itself may be empty, after a rename.
     """
     inserts = ledger.contents(equals("operation", Operation.INSERT))
-    moving = {row.object for row in inserts if row.moves and formats.moves_rows(formats.resolve(source.format))}
+    moving = {row.object for row in inserts if row.moves and source.traits.moves_rows}
     requested = ledger.rebuild_requests()
     found, needed = set[str](), set[str]()
     for name, row in ledger.published_tables().items():

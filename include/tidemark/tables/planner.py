@@ -12,7 +12,6 @@ from typing import Any
 
 from pyiceberg.table import Table
 
-from tidemark import formats
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.sources import choices, model
 from tidemark.sources.history import History
@@ -73,9 +72,9 @@ def plan(source: model.Source, found: Found, table: Table | None, *, anew: bool 
         void=evolved.void,
         begun=evolved.begun,
         defaults=defaults,
-        pairs_updates=not key and formats.pairs_updates(formats.resolve(source.format)),
-        has_deliveries=formats.has_deliveries(formats.resolve(source.format)),
-        ranks_copies=formats.ranks_copies(formats.resolve(source.format)),
+        pairs_updates=not key and source.traits.pairs_updates,
+        has_deliveries=source.traits.has_deliveries,
+        ranks_copies=source.traits.ranks_copies,
         keeps_versions=bool(promised.history),
         tracked=rules.tracked(evolving.rules.tracked(stored_as)),
         tracking=promised.history.rule if isinstance(promised.history, History) else None,
@@ -188,7 +187,7 @@ def _compares(source: model.Source, found: Found, *, has_key: bool) -> bool:
     """
     if found.shards or found.eras or found.segments or found.moves or found.withheld.left_out:
         return False
-    if not has_key and (found.partial or formats.ranks_copies(formats.resolve(source.format))):
+    if not has_key and (found.partial or source.traits.ranks_copies):
         return False
     of = source.invariants
     return {of.missing_rows, of.existing_rows, of.before_images} != {choices.Consequence.OFF}

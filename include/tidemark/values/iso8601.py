@@ -87,6 +87,20 @@ def moment(given: object, zone: tzinfo = UTC) -> datetime | None:
         raise ConfigurationError(f"'{given}' is no time: write 2026-01-31 or 2026-01-31T06:00:00Z") from None
 
 
+def interval_between(start: object, end: object) -> tuple[datetime | None, datetime | None]:
+    """Return the bounds of an interval ``[start, end)``, each as ``moment`` reads it.
+
+    Raises:
+        ConfigurationError: a bound is no ISO 8601 time, or the end does not come after the start.
+    """
+    bounds = moment(start), moment(end)
+    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
+        raise ConfigurationError(
+            f"the interval ends ({end}) before it starts ({start}): the end must come after the start"
+        )
+    return bounds
+
+
 def _days(match: re.Match[str]) -> int:
     """Return the days since 1970 of a date that exists."""
     year, month, day = int(match[1]), int(match[2]), int(match[3])
