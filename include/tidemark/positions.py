@@ -41,6 +41,16 @@ def identity(position: str) -> str:
     return place + rest.rpartition(DELIVERY_END)[2] if has_delivery else place
 
 
+_IN_DUMP = {5: "011", 6: "010"}
+"""By count of parts: how a place in the dump begins behind two parts (``Message.order``)."""
+
+
+def is_by_time(position: str) -> bool:
+    """Return whether an encoded position is one number, a time mostly, and the place in the dump."""
+    parts = position.split(".")
+    return len(parts) in _IN_DUMP and parts[2] == _IN_DUMP[len(parts)]
+
+
 _ESCAPES = str.maketrans({character: f"%{ord(character):02X}" for character in map(chr, [*range(0x30), 0x25])})
 """Escapes of the percent sign and of every character that would sort at or below the separator."""
 

@@ -230,6 +230,20 @@ def test_a_row_of_an_initial_load_ranks_below_every_change(sequence: str | int) 
     assert (load.committed_at, load.captured_at) == (None, 1731661820245000)
 
 
+@pytest.mark.parametrize("op", ["TRUNCATE", "ALTER", "RENAME", "ERASE", "QUERY"])
+def test_a_statement_of_no_load_with_its_sequence_is_set_aside(op: str) -> None:
+    """It would rank below the rows that it changes, and a TRUNCATE would empty nothing."""
+    with pytest.raises(MalformedMessageError, match="which no load has"):
+        decode(message(op, sequenceId="-1", ddl={"text": "truncate table orders"}))
+
+
+@pytest.mark.parametrize("op", ["CREATE", "CINDEX", "DINDEX"])
+def test_a_load_may_make_its_tables(op: str) -> None:
+    """What it makes is there before its rows."""
+    (change,) = decode(message(op, sequenceId="-1", ddl={"text": "create table orders (id int)"}))
+    assert isinstance(change, SchemaChange)
+
+
 def test_sequences_are_compared_as_numbers() -> None:
     """A longer sequence is later, whatever its first digit; text and number are one."""
     (early,), (late,) = (decode(message(sequenceId=s, after=row(id=1))) for s in ("999", "1000"))

@@ -46,7 +46,7 @@ def test_fields_that_the_transform_does_not_add_are_columns(name: str) -> None:
 )  # fmt: skip
 def test_fields_that_the_transform_adds_are_no_columns(name: str) -> None:
     """They have their usual names unless the options say otherwise."""
-    value = "false" if name == "__deleted" else None
+    value = "false" if name == "__deleted" else 5 if name == "__source_ts_ms" else None
     assert columns(decode({"id": 1, name: value, "__op": "c"})) == ["id"]
 
 
@@ -288,6 +288,30 @@ def test_a_row_that_tells_deletes_keeps_its_place_in_the_log(added: dict[str, An
     row = {"id": 1, "__op": "c", "__deleted": "false"} | added
     rewritten, by_log = (decode(row, {"id": 1}, flattened=flattened) for flattened in (True, False))
     assert rewritten.position == by_log.position
+
+
+@pytest.mark.parametrize(
+    ("added", "member"),
+    [
+        ({"__source_ts_ms": None}, "ts_ms"),
+        ({"__connector": "postgresql", "__lsn": None, "__source_ts_ms": 5}, "lsn"),
+        ({"__connector": "mysql", "__file": None, "__source_ts_ms": 5}, "file"),
+        ({"__connector": "mongodb", "__source_ts_ms": None}, "ts_ms"),
+    ],
+)
+def test_a_row_without_a_place_that_the_transform_adds_is_set_aside(added: dict[str, Any], member: str) -> None:
+    """The other rows have it, and nothing ranks this one among them."""
+    with pytest.raises(MalformedMessageError, match=rf"`source\.{member}`"):
+        decode({"id": 1, "__op": "u"} | added)
+
+
+@pytest.mark.parametrize(
+    ("added", "number"),
+    [({}, 0), ({"__connector": "postgresql"}, 0), ({"__connector": "postgresql", "__source_ts_ms": 5}, 5)],
+)
+def test_rows_are_ordered_by_what_the_transform_adds(added: dict[str, Any], number: int) -> None:
+    """By the time, or by the place in the dump alone, where none of them has more."""
+    assert decode({"id": 1, "__op": "u"} | added, offset=9).position == (1, number, 1, 0, 9)
 
 
 def test_a_load_that_the_dump_alone_orders_replaces_nothing() -> None:

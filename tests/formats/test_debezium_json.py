@@ -273,28 +273,71 @@ def test_a_place_in_the_log_that_cannot_be_read_is_set_aside(
 @pytest.mark.parametrize(
     ("source", "place"),
     [
-        ({"lsn": None}, (1, 7)),
-        ({"lsn": 0}, (1, 7)),
         ({"lsn": "44"}, (1, 44)),
         ({**MYSQL, "file": ""}, (1, 7)),
-        ({**MYSQL, "file": None, "pos": None, "row": None}, (1, 7)),
         ({**MYSQL, "pos": None, "row": None}, (1, 9, 0)),
-        ({**ORACLE, "scn": None}, (1, 7)),
-        ({**ORACLE, "scn": "null"}, (1, 7)),
-        ({**ORACLE, "scn": "0"}, (1, 7)),
         ({**ORACLE, "commit_scn": None}, (1, 2122184, 2122184, 0, 0, 0, 0)),
         ({**ORACLE, "commit_scn": "null", "rs_id": " ", "ssn": "3"}, (1, 2122184, 2122184, 0, 0, 0, 3)),
         ({**ORACLE, "rs_id": " 0x0004d2.00003039.0124 "}, (1, 2122190, 2122184, 0x4D2, 0x3039, 0x124, 0)),
-        ({**SQLSERVER, "commit_lsn": None}, (1, 7)),
         ({**SQLSERVER, "change_lsn": None}, (1, 0x31000004C80004, 0, 0)),
         ({**SQLSERVER, "change_lsn": "00000031:000004C8:0003"}, (1, 0x31000004C80004, 0x31000004C80003, 0)),
         (DB2, (1, 0x150F0000000000441C2A, 0, 0)),
     ],
 )
-def test_a_place_that_is_missing_is_none(source: dict[str, Any], place: tuple[int, ...]) -> None:
-    """Null, and the empty file and the ``null`` that connectors write for it: then the time orders the changes."""
+def test_a_part_of_a_place_that_is_missing_is_none(source: dict[str, Any], place: tuple[int, ...]) -> None:
+    """Null, and what connectors write for it. Flink CDC writes an empty file: then the time orders the changes."""
     event = decode(change("c", None, {"id": 1}, **({"ts_ms": 7} | source)))
     assert event.position[: len(place)] == place
+
+
+WITHOUT_PLACE = [
+    ({"lsn": None}, "lsn"),
+    ({"lsn": 0}, "lsn"),
+    ({**MYSQL, "file": "", "ts_ms": 0}, "ts_ms"),
+    ({**MYSQL, "file": None, "pos": None, "row": None}, "file"),
+    ({**ORACLE, "scn": None}, "scn"),
+    ({**ORACLE, "scn": "null"}, "scn"),
+    ({**ORACLE, "scn": "0"}, "scn"),
+    ({**SQLSERVER, "commit_lsn": None}, "commit_lsn"),
+    ({"connector": "mongodb", "ts_ms": None}, "ts_ms"),
+    ({"connector": "vitess", "ts_ms": None}, "ts_ms"),
+    ({"connector": "vitess", "ts_ms": 0}, "ts_ms"),
+]
+
+
+@pytest.mark.parametrize(("source", "member"), WITHOUT_PLACE)
+def test_a_change_without_a_place_among_the_others_is_set_aside(source: dict[str, Any], member: str) -> None:
+    """By its time it would win over all changes with a place, and without a time it would lose to all."""
+    for op in "cudt":
+        images = {"before": {"id": 1}} if op == "d" else {} if op == "t" else {"after": {"id": 1}}
+        with pytest.raises(MalformedMessageError, match=rf"`source\.{member}`"):
+            decode(change(op, **images, **({"ts_ms": 7} | source)))
+    assert decode(change("r", None, {"id": 1}, snapshot="incremental", **source)).position[0] == 0
+
+
+@pytest.mark.parametrize("time", [None, 0])
+def test_a_change_of_lindorm_without_a_time_is_set_aside(time: int | None) -> None:
+    """The time is all that orders its changes: a delete without one would lose to the row that it deletes."""
+    envelope = {"op": "d", "before": ANNE, "after": None, "ts_ms": 9, "source": {**LINDORM, "ts_ms": time}}
+    with pytest.raises(MalformedMessageError, match=r"`source\.ts_ms`"):
+        decode(envelope, dialect="lindorm")
+
+
+def test_a_statement_without_a_place_is_set_aside() -> None:
+    """It would apply to rows from before it, or to none."""
+    block = {"connector": "mysql", "db": "shop", "table": "orders", "file": None, "pos": None, "ts_ms": 7}
+    statement = {"source": block, "databaseName": "shop", "ddl": "ALTER TABLE orders DROP COLUMN a"}
+    with pytest.raises(MalformedMessageError, match=r"`source\.file`"):
+        decode(statement)
+    described = json.dumps(statement | {"ddl": None, "tableChanges": []}).encode()
+    (event,) = debezium_json.decode(Message(value=described, file="f", place=1), debezium_json.Options())
+    assert isinstance(event, ControlEvent)
+
+
+def test_a_source_without_connector_and_time_is_ordered_by_the_dump() -> None:
+    """Other tools write envelopes without a place, all of them."""
+    envelope = {"op": "c", "before": None, "after": {"id": 1}, "source": {"db": "shop", "table": "orders"}}
+    assert decode(envelope, place=3).position == (1, 0, 0, 0, "f", 3)
 
 
 def test_the_place_of_a_load_that_cannot_be_read_is_set_aside() -> None:
@@ -583,7 +626,7 @@ def test_a_tombstone_of_flattened_rows_is_a_delete(value: bytes) -> None:
 OF_LOGS = [
     {"connector": "oracle", "scn": "1"}, {"connector": "mysql", "file": "log.000007", "pos": 9},
     {"connector": "mariadb", "file": "log.000007", "pos": 9}, {"connector": "postgresql", "lsn": 9},
-    {"connector": "vitess"},
+    {"connector": "vitess", "ts_ms": 7},
 ]  # fmt: skip
 
 
@@ -687,7 +730,6 @@ def _end(event_count: Any, collections: dict[str, Any]) -> ControlEvent:
         ("c", {"sequence": '[null,"24023128"]'}, None),
         ("c", {"sequence": '["0","24023128"]'}, None),
         ("c", {"sequence": f'["{10**18}","24023128"]'}, None),
-        ("c", {"sequence": '["24023119","24023128"]', "lsn": None}, None),
         ("c", {"sequence": '["24023119","24023128"]', "lsn": 10**18}, None),
         ("c", {"sequence": ["24023119", "24023128"]}, None),
         ("c", {"sequence": '["1:4::0:0","1:5::0:0"]'}, None),

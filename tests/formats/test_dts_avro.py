@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from support import dts_records
 from support.cases import FIXTURES
 from tidemark.demo.renderers.dts_schema import NAMESPACE
-from tidemark.errors import DecodeError, MalformedMessageError, UnknownTypeError, UnreadableValueError
+from tidemark.errors import (
+    DecodeError,
+    IncompleteMessageError,
+    MalformedMessageError,
+    UnknownTypeError,
+    UnreadableValueError,
+)
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import dts_avro
 from tidemark.formats._dts import types as dts_types
@@ -202,6 +208,76 @@ def test_truncations_name_their_tables() -> None:
     assert isinstance(change, SchemaChange)
     assert [str(event.table) for event in emptied] == ["app.a.B", "app.c"]
     assert [event.position for event in (change, *emptied)] == [(1, 0, 0, "f", 7, number) for number in range(3)]
+
+
+LOGICAL = {"l_db_name": "shop", "l_tb_name": "orders"}
+
+
+@pytest.mark.parametrize(("name", "statement"), [
+    ("shop_0003.orders_0042", "TRUNCATE TABLE orders"), ("shop_0003", "truncate table `shop`.`Orders`"),
+    ("shop_0003.orders", "TRUNCATE orders"), ("shop.orders", "TRUNCATE TABLE shop.orders"),
+])  # fmt: skip
+def test_a_statement_of_polardb_x_is_about_the_logical_table(name: str, statement: str) -> None:
+    """Rows are of the logical table, so a TRUNCATE of a shard's name would empty nothing."""
+    for source in ("DRDS", "MySQL"):
+        events = decode(operation="DDL", object=name, source=source, tags=LOGICAL, after=statement)
+        assert [str(event.table) for event in events] == ["shop.orders", "shop.orders"]
+    (change,) = decode(operation="DDL", object=name, source="DRDS", tags=LOGICAL, after="ALTER TABLE orders ADD c INT")
+    assert str(change.table) == "shop.orders"
+
+
+@pytest.mark.parametrize(("name", "statement"), [
+    ("shop_0003.orders_0042", "TRUNCATE TABLE orders_0042"),
+    ("shop_0003.orders_0042", "ALTER TABLE ORDERS_0042 ADD c INT"),
+    ("shop_0003.orders_0042", "TRUNCATE shop_0003.orders"), ("shop_0003", "TRUNCATE orders_0042"),
+    ("shop_0003.orders_0042", "ALTER TABLE `orders_0042` ADD orders INT"),
+])  # fmt: skip
+def test_a_statement_about_a_shard_is_set_aside(name: str, statement: str) -> None:
+    """It changes a part of the rows of the logical table, and nothing tells which."""
+    with pytest.raises(IncompleteMessageError, match="load the table again"):
+        decode(operation="DDL", object=name, source="DRDS", tags=LOGICAL, after=statement)
+
+
+@pytest.mark.parametrize(("name", "statement", "source"), [
+    ("shop.b", "TRUNCATE a", "MySQL"), ("shop.b", "TRUNCATE TABLE other.b", "MySQL"),
+    ("app.public.a", "TRUNCATE b, c", "PostgreSQL"), ("ora.SCOTT.EMP", "truncate table dept", "Oracle"),
+])  # fmt: skip
+def test_a_truncate_of_another_table_than_the_one_named_is_set_aside(name: str, statement: str, source: str) -> None:
+    """Which of them was emptied, nobody can tell, and both would be."""
+    with pytest.raises(MalformedMessageError, match="which one was emptied"):
+        decode(operation="DDL", object=name, source=source, after=statement)
+
+
+def test_a_truncate_of_several_tables_empties_the_one_that_is_named() -> None:
+    """The statement says of the others that they are emptied."""
+    change, emptied = decode(operation="DDL", object="app.public.a", source="PostgreSQL", after="TRUNCATE a, b")
+    assert isinstance(change, SchemaChange)
+    assert (str(emptied.table), emptied.operation) == ("app.public.a", Operation.TRUNCATE)
+
+
+def test_a_ddl_with_a_row_is_set_aside() -> None:
+    """The row would be lost."""
+    row: dict[str, Any] = {"fields": [["id", 8]], "before": [{"Integer": "1"}]}
+    with pytest.raises(MalformedMessageError, match="a DDL carries a row"):
+        decode(operation="DDL", object="s.t", after="ALTER TABLE t ADD c INT", **row)
+
+
+@pytest.mark.parametrize("byte", [0, 0x20, 0xFF])
+def test_a_filler_is_passed_over(byte: int) -> None:
+    """The SDK of DTS skips values of 48 bytes; a Record of this length is read, and other lengths are set aside."""
+    (event,) = dts_avro.decode(Message(value=bytes([byte] * 48), file="f", place=7), dts_avro.Options())
+    assert isinstance(event, ControlEvent)
+    assert event.kind == "noop"
+    for length in (47, 49):
+        with pytest.raises(MalformedMessageError):
+            dts_avro.decode(Message(value=bytes([byte] * length), file="f", place=7), dts_avro.Options())
+    record = next(value for length in range(20) if len(value := _heartbeat("1" * length)) == 48)
+    (event,) = dts_avro.decode(Message(value=record, file="f", place=7), dts_avro.Options())
+    assert event.kind == "heartbeat"
+
+
+def _heartbeat(position: str) -> bytes:
+    return dts_records.encode({"operation": "HEARTBEAT", "position": position})
 
 
 def test_many_columns_of_one_name_are_refused_at_once() -> None:

@@ -453,3 +453,23 @@ def test_document_types_are_those_of_the_code() -> None:
         found[name] = (made.type, made.encoding.value)
     assert found == documented
     assert {name.partition("(")[0] for name in documented} == {*types.TYPES, "NUMERIC"}
+
+
+@pytest.mark.parametrize("operation", ["INSERT", "UPDATE", "DELETE", "REFRESH"])
+@pytest.mark.parametrize("empty", [{}, None])
+def test_a_row_without_columns_is_set_aside(operation: str, empty: dict[str, Any] | None) -> None:
+    """In a table without a key it would be a row of nulls."""
+    keyless = {name: column(number, "WSTRING") for number, name in enumerate(("a", "b"), 1)}
+    known = known_of(in_json("MD", metadata(keyless)))
+    with pytest.raises(MalformedMessageError, match="missing, null or empty"):
+        decode(in_json("DT", row(operation, empty), ID), known)
+
+
+def test_a_metadata_message_with_a_row_is_set_aside() -> None:
+    """The row would be lost."""
+    for images in ({"data": DATA}, {"beforeData": DATA}):
+        with pytest.raises(MalformedMessageError, match="a metadata message carries a row"):
+            decode(in_json("MD", metadata(ORDERS) | images))
+        with pytest.raises(MalformedMessageError, match="a metadata message carries a row"):
+            decode({**metadata(ORDERS), **images})
+    assert isinstance(decode(in_json("MD", metadata(ORDERS) | {"data": None, "beforeData": {}})), SchemaChange)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +19,8 @@ from tidemark.formats import _connect
 from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
-from tidemark.formats._json import NULL, RowLayout, members
+from tidemark.formats._debezium.unlogged import has_as_text
+from tidemark.formats._json import NULL, RowLayout, members, read
 from tidemark.positions import Position, changed, loaded
 from tidemark.values import iso8601
 
@@ -88,6 +90,48 @@ def key(unique: bytes, found: Layouts | None) -> tuple[str, ...] | None:
     return () if unique == NULL else tuple(members(unique))
 
 
+def check_key(unique: bytes | None, *rows: bytes | None) -> None:
+    """Check that ``unique`` has the key of one of the rows that a message is about.
+
+    A row that lacks a column of it tells nothing, and neither does a null, or a value of another kind.
+
+    Raises:
+        MalformedMessageError: it has another key.
+    """
+    if unique is None or any(row is not None and _has_key(row, unique) for row in rows):
+        return
+    shown = unique[:200].decode(errors="replace")
+    raise MalformedMessageError(
+        f"`unique` is {shown}, and the row has another key: which row is meant, nobody can tell; deliver the message "
+        "as CDL wrote it, or load the table again"
+    )
+
+
+def _has_key(row: bytes, unique: bytes) -> bool:
+    if has_as_text(row, unique):
+        return True
+    found, keys = members(row), members(unique)
+    return not keys.keys() <= found.keys() or not any(_differ(bytes(found[name]), bytes(keys[name])) for name in keys)
+
+
+def _differ(one: bytes, other: bytes) -> bool:
+    """Return whether two values of one column are certainly not the same: two texts, two numbers or two flags."""
+    if one == other or NULL in {one, other}:
+        return False
+    value, key = _scalar(one), _scalar(other)
+    return type(value) is type(key) and value != key
+
+
+def _scalar(raw: bytes) -> str | Decimal | bool | None:
+    """Return a text, a number or a flag; None for any other value."""
+    if raw[:1] == b'"':
+        return read(_text, raw)
+    return {b"true": True, b"false": False}.get(raw) if raw[:1] in b"tf[{" else Decimal(raw.decode())
+
+
+_text = msgspec.json.Decoder(str)
+
+
 def lsn(value: Number) -> int | None:
     """Return a log sequence number; None if the message has none.
 
@@ -102,6 +146,12 @@ def lsn(value: Number) -> int | None:
     return number
 
 
+_WITH_LSN = ("postgres", "gauss")
+"""Parts of the names of databases whose changes have an ``lsn``, in lower case: PostgreSQL, openGauss, GaussDB."""
+
+_OF_CHANGES = frozenset({Operation.UPDATE, Operation.DELETE})
+"""Operations that no row of an initial load has."""
+
 _ABOVE_TIMES = 10**16
 """Ranks above a time in ms: positions without ``lsn`` had one here (docs/adr/0089)."""
 
@@ -115,8 +165,11 @@ def position(lsn: int | None, message: Message, operation: Operation, connector:
         MalformedMessageError: an UPDATE or a DELETE has none, and its database writes it with each change.
     """
     if lsn is None:
-        if connector == "postgresql" and operation in {Operation.UPDATE, Operation.DELETE}:
-            raise MalformedMessageError(f"an {operation} of PostgreSQL without `lsn`: it has no place among changes")
+        if operation in _OF_CHANGES and any(name in (connector or "").lower() for name in _WITH_LSN):
+            raise MalformedMessageError(
+                f"{operation} of {connector} without `lsn`, which its changes have: nothing ranks it among them; "
+                "deliver it as CDL wrote it, or load the table again"
+            )
         return loaded(_ABOVE_TIMES, *message.order)
     return changed(lsn, *message.order)
 

@@ -118,6 +118,8 @@ _envelope = msgspec.json.Decoder(Envelope)
 
 _NO_SOURCE = CdlSource()
 
+_OF_HEARTBEATS = frozenset({*Payload.__struct_fields__, "message_type", "schema"})
+
 
 def decode(message: Message, options: Options) -> list[Event]:
     """Return the one event of ``message``.
@@ -131,7 +133,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     if envelope.payload is None and unwrap(message.value)[0] == NULL:
         return [_control("tombstone", message)]
     payload = envelope.payload or envelope
-    if payload.OPERATION is None and payload.op is None and _is_heartbeat(payload):
+    if payload.OPERATION is None and payload.op is None and _is_heartbeat(payload, message.value):
         return [_control("heartbeat", message, payload)]
     found = _found(payload, message, options)
     return [_change(found, payload, envelope.schema, options)]
@@ -162,9 +164,9 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     if operation is None:
         raise UnknownOperationError(f"`OPERATION` is {payload.OPERATION!r}; CDL JSON has {', '.join(OPERATIONS)}")
     block = payload.transaction
-    properties = {each.name: each.value for each in block.properties or ()} if block else {}
+    properties = {each.name.lower(): each.value for each in block.properties or ()} if block else {}
     committed_at = _cdl.micros(payload.TIMESTAMP)
-    tx_id = properties.get("txId")
+    tx_id = properties.get("txid")
     return Found(
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
@@ -202,11 +204,13 @@ def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Option
     absent: tuple[str, ...] = ()
     lobs: tuple[str, ...] = ()
     if operation is Operation.DELETE:
+        _cdl.check_key(_image(payload.unique), before or after or _image(payload.unique))
         before, layout = _deleted(payload, before or after, schema, layouts)
         after = None
     elif after is None:
         raise MalformedMessageError(f"an {operation} without the row after it")
     else:
+        _cdl.check_key(_image(payload.unique), after, before if operation is Operation.UPDATE else None)
         layout = _layout(after, layouts.after if layouts else None)
         absent = unavailable(after, layout, options.unavailable_value)
         if operation is not Operation.UPDATE:
@@ -271,10 +275,18 @@ def _table(database: str | None, schema: str | None, name: str | None, options: 
     return TableId(database=None, schema=table.database, name=table.name) if table.schema is None else table
 
 
-def _is_heartbeat(payload: Payload) -> bool:
-    """Return whether a message is a heartbeat: it has the identifier, as data messages do, but no row."""
+def _is_heartbeat(payload: Payload, value: bytes) -> bool:
+    """Return whether a message is a heartbeat: it has the identifier, as data messages do, and nothing of a change.
+
+    A row, a table, a place in the log, or a member that is not known may belong to a change that lost its operation.
+    """
+    source = payload.source or _NO_SOURCE
     rows = (payload.data, payload.after, payload.before, payload.unique)
-    return payload.HEARTBEAT_IDENTIFIER is not None and not any(map(_image, rows))
+    facts = (payload.TABLE_NAME, payload.transaction, source.table, source.lsn, *map(_image, rows))
+    if payload.HEARTBEAT_IDENTIFIER is None or any(facts):
+        return False
+    others = members(unwrap(value)[0]).items()
+    return all(name in _OF_HEARTBEATS or bytes(raw) == NULL for name, raw in others)
 
 
 def _control(kind: str, message: Message, payload: Payload | None = None) -> ControlEvent:

@@ -75,6 +75,9 @@ _INITIAL_LOAD = frozenset({"-1", -1})
 
 _WITH_AFTER = frozenset({"INSERT", "UPDATE_AFTER"})
 
+_OF_LOADS = frozenset({"INSERT", "CREATE", "CINDEX", "DINDEX"})
+"""Operations that an initial load may have: its rows, and what makes its tables."""
+
 _OF_INDEXES = frozenset({"CINDEX", "DINDEX"})
 """Operations that need no statement. TRUNCATE needs none where the message names the table."""
 
@@ -195,8 +198,11 @@ def _row_change(
 
 
 def _loaded(payload: Payload) -> Operation:
-    if payload.op != "INSERT":
-        raise MalformedMessageError(f"`sequenceId` is -1, as in an initial load, and `op` is {payload.op}")
+    if payload.op not in _OF_LOADS:
+        raise MalformedMessageError(
+            f"`sequenceId` is -1, as in an initial load, and `op` is {payload.op}, which no load has: nothing ranks it "
+            "among the changes; deliver it with its sequence, or load the table again"
+        )
     return Operation.SNAPSHOT
 
 
@@ -232,6 +238,8 @@ def _completed(before: bytes, layout: RowLayout) -> tuple[bytes, RowLayout]:
 
 def _schema_change(payload: Payload, schema: Described, moment: Moment, options: Options) -> list[Event]:
     """Return the statement. If it is a TRUNCATE, the truncation of the table follows."""
+    if payload.sequenceId in _INITIAL_LOAD:
+        _loaded(payload)
     statement = (payload.ddl.text if payload.ddl else None) or ""
     table = schema.table or (table_of_option(options.table) if options.table else None)
     says_so = payload.op == "TRUNCATE"

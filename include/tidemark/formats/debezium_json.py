@@ -28,6 +28,7 @@ from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message,
 from tidemark.formats import Traits, _connect
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import (
+    by_time,
     cells,
     commits,
     control,
@@ -164,7 +165,7 @@ def _change(message: Message, payload: Payload, schema: msgspec.Raw, options: Op
     return ChangeEvent(
         table=table,
         operation=row.operation,
-        position=debezium_source.position(source, operation, transaction, message),
+        position=debezium_source.position(source, operation, transaction, message, by_time.FIELDS[options.dialect]),
         committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
         captured_at=debezium_source.micros(payload.ts_us, payload.ts_ms),
         transaction=transaction,

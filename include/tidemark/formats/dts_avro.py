@@ -32,9 +32,9 @@ from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation
 from tidemark.formats import Placing, Traits
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
-from tidemark.formats._dts.ddl import DIALECTS, truncated
+from tidemark.formats._dts.ddl import DIALECTS, subject_of, truncated
 from tidemark.formats._dts.fields import Fields, merged
-from tidemark.formats._dts.names import key_of, subject_of, table_of
+from tidemark.formats._dts.names import key_of, table_of
 from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
@@ -84,6 +84,9 @@ CONTROLS = {
     "NOOP": "noop",
 }
 """Control events. One more operation, ``DDL``, is a schema change."""
+
+_FILLER = 48
+"""Bytes of a filler of change tracking, which is no Record. The SDK of DTS passes over values of this length."""
 
 _LAST_SECOND = 253_402_300_799
 """The last second of the year 9999. A larger number does not count seconds."""
@@ -137,7 +140,12 @@ def decode(message: Message, options: Options) -> list[Event]:
     def style_of(source: str, position: str) -> Style:
         return _style_of(source, charset, fraction, physical=_PHYSICAL in position)
 
-    record = dts_record.read(message.value, style_of)
+    try:
+        record = dts_record.read(message.value, style_of)
+    except MalformedMessageError:
+        if len(message.value) == _FILLER:
+            return [ControlEvent(kind="noop", position=changed(*message.order))]
+        raise
     if not 0 <= record.seconds <= _LAST_SECOND:
         raise MalformedMessageError(f"`sourceTimestamp` is {record.seconds}, which are no seconds since 1970")
     operation = OPERATIONS.get(record.operation)
@@ -264,10 +272,12 @@ def _control(record: Record, message: Message) -> ControlEvent:
 def _schema_change(record: Record, message: Message, options: Options) -> list[Event]:
     """Return the DDL. If it is a TRUNCATE, a truncation of each of its tables follows."""
     statement = record.after
+    if isinstance(record.before, Image):
+        raise MalformedMessageError("a DDL carries a row: what is to become of it?")
     if not isinstance(statement, str) or not statement.strip():
         raise MalformedMessageError("a DDL without the text of its statement in `afterImages`")
     dialect = DIALECTS.get(record.source, "mysql")
-    subject = subject_of(record.object_name)
+    subject = subject_of(statement, record.object_name, record.tags)
     emptied = truncated(statement, dialect, subject)
     change = SchemaChange(
         table=subject if subject is not None and subject.name else (emptied[0] if emptied else None),

@@ -26,7 +26,7 @@ import msgspec
 from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ControlEvent, Event, Message
 from tidemark.formats import NOTHING, Known, Traits
-from tidemark.formats._json import ABSENT, NULL, read
+from tidemark.formats._json import ABSENT, NULL, is_empty, read
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._replicate.changes import change, schema_change
 from tidemark.formats._replicate.structure import index, structure
@@ -99,6 +99,8 @@ def decode(message: Message, options: Options, known: Known = NOTHING) -> list[E
     envelope = read(_envelope, message.value)
     body = _body(envelope)
     if body.tableStructure is not None:
+        if not (is_empty(bytes(body.data)) and is_empty(bytes(body.beforeData))):
+            raise MalformedMessageError("a metadata message carries a row: what is to become of it?")
         _, statement = _content(envelope, body)
         found = structure(statement)
         return [schema_change(message, body.lineage, statement, found)]

@@ -21,10 +21,16 @@ from typing import Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
+from tidemark.errors import (
+    IncompleteMessageError,
+    MalformedMessageError,
+    MissingTableError,
+    UnknownOperationError,
+)
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
 from tidemark.formats import Traits
 from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
+from tidemark.formats._shareplex import number_of, overlaid, sequence
 from tidemark.positions import Position, changed
 from tidemark.values import iso8601
 
@@ -97,15 +103,11 @@ class SharePlexMessage(msgspec.Struct, gc=False):
 
 _message = msgspec.json.Decoder(SharePlexMessage)
 
-_encode = msgspec.json.Encoder().encode
-
 _PART = r'(?:"[^"]+"|[^".]+)'
 
 _PARTS = re.compile(rf"{_PART}(?:\.{_PART})*+")
 
 _EACH_PART = re.compile(_PART)
-
-_INDEX = re.compile(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*")
 
 
 def decode(message: Message, options: Options) -> list[Event]:
@@ -152,29 +154,22 @@ def _images(
     operation: Operation, op: str, envelope: SharePlexMessage
 ) -> tuple[bytes | None, bytes | None, RowLayout | None]:
     """Return the images before and after, and the columns of both. A deleted row is in ``data``."""
-    if operation is Operation.TRUNCATE:
-        return None, None, None
     data, key = _image(envelope.data), _image(envelope.key)
+    if operation is Operation.TRUNCATE:
+        if data or key:
+            raise MalformedMessageError(
+                "a TRUNCATE with a row in `data` or `key`: is the table empty, or the row gone?"
+            )
+        return None, None, None
     if operation is Operation.INSERT:
         if data is None:
             raise MalformedMessageError("an insert without `data`")
         return None, data, untyped(tuple(members(data)))
-    row, names = _overlaid(key, data)
+    row, names = overlaid(key, data, is_one=operation is Operation.DELETE or op == BEFORE)
     layout = untyped(names)
     if operation is Operation.DELETE or op == BEFORE:
         return row, None, layout
     return (None if op == AFTER else key), row, layout
-
-
-def _overlaid(key: bytes | None, data: bytes | None) -> tuple[bytes, tuple[str, ...]]:
-    """Return ``key`` overlaid by the members of ``data``, with their values as written, and the names of both."""
-    if key is None or data is None:
-        row = data or key
-        if row is None:
-            raise MissingKeyError("neither `data` nor `key` holds a column: which row, nobody can tell")
-        return row, tuple(members(row))
-    merged = {**members(key), **members(data)}
-    return _encode(merged), tuple(merged)
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:
@@ -188,7 +183,7 @@ def _position(meta: Meta, op: str, message: Message) -> Position:
 
     Both halves of an update have the same ``scn`` and ``seq``. A last part says which half it is.
     """
-    scn, seq = _number(meta.scn, "scn"), _sequence(meta)[0]
+    scn, seq = number_of(meta.scn, "scn"), sequence(meta.seq, meta.size, meta.idx)[0]
     half = (0,) if op == BEFORE else (1,) if op == AFTER else ()
     if scn is not None and seq is not None:
         return changed(scn, seq, *half)
@@ -199,32 +194,12 @@ def _position(meta: Meta, op: str, message: Message) -> Position:
 
 def _transaction(meta: Meta, op: str) -> Transaction | None:
     """Return the transaction. Of an update in two messages, only the new row can be the last event."""
-    number, size = _sequence(meta)
+    number, size = sequence(meta.seq, meta.size, meta.idx)
     id_ = meta.trans or (None if meta.scn is None else str(meta.scn))
     if id_ is None:
         return None
     last = None if number is None or size is None else number == size and op != BEFORE
     return Transaction(id=id_, number=number, last=last)
-
-
-def _sequence(meta: Meta) -> tuple[int | None, int | None]:
-    """Return ``seq`` and ``size``; where one is missing, ``idx`` has it."""
-    seq, size = _number(meta.seq, "seq"), _number(meta.size, "size")
-    if (seq is None or size is None) and meta.idx:
-        index = _INDEX.fullmatch(meta.idx)
-        if index is None:
-            raise MalformedMessageError(f"`idx` is {meta.idx!r}, not seq/size")
-        seq, size = (int(index[1]) if seq is None else seq), (int(index[2]) if size is None else size)
-    return seq, size
-
-
-def _number(value: int | str | None, name: str) -> int | None:
-    if value is None or value == "":
-        return None
-    text = str(value)
-    if not (text.isascii() and text.isdecimal() and len(text) <= 40):
-        raise MalformedMessageError(f"`{name}` is {text[:60]!r}, not a number")
-    return int(text)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -258,12 +233,21 @@ def _table_id(text: str) -> TableId:
 def _dropped_column(envelope: SharePlexMessage, message: Message, options: Options) -> SchemaChange:
     """Return a DROP COLUMN. It has a statement if ``data`` or ``key`` names the columns.
 
-    The document shows no example of such a message.
+    The document shows no example of such a message. A member with a value may be another thing than a dropped column.
+
+    Raises:
+        IncompleteMessageError: it has such a member.
     """
     meta = envelope.meta
     table = _table(meta, options)
     image = _image(envelope.data) or _image(envelope.key)
-    drops = ", ".join(f"DROP COLUMN {_identifier(name)}" for name in members(image)) if image else ""
+    found = members(image) if image else {}
+    if any(bytes(value) not in {NULL, b'""'} for value in found.values()):
+        raise IncompleteMessageError(
+            f"a DROP COLUMN of {table} with values ({', '.join(found)[:100]}): which columns went is not certain; load "
+            "the table again"
+        )
+    drops = ", ".join(f"DROP COLUMN {_identifier(name)}" for name in found)
     names = ".".join(_identifier(part) for part in (table.schema, table.name) if part)
     return SchemaChange(
         table=table,

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.ledger.tally import Span, is_placed
+from tidemark.positions import is_by_time
 
 _IN_FILES = ""
 """The log of messages that are no records of Kafka."""
@@ -110,16 +111,21 @@ class Courses:
                 for reader in pc.unique(part.column("reader").drop_null()).to_pylist():
                     read = part.filter(pc.equal(part.column("reader"), reader))
                     _follow_commits(read, self._by_commits.setdefault((table, log, reader), _Reached()))
-            else:
+            if "commit" not in part.schema.names or (table, log) in self._reached or part.column("reader").null_count:
                 _follow(part, self._reached.setdefault((table, log), _Reached()))
 
     def turns(self) -> Iterator[tuple[str, Span]]:
         """Yield where the logs of tables began anew, after all changes were seen.
 
-        A table whose changes carry commits is judged by these alone, because its positions do not rise with them.
+        A table whose changes carry commits is judged by these alone, because its positions do not rise with them; but
+        where changes before them are ordered by their time, positions of two kinds tell.
         """
         telling = {table for table, *_ in self._by_commits}
-        by_positions = [(table, reached) for (table, _), reached in self._reached.items() if table not in telling]
+        by_positions = [
+            (table, reached)
+            for (table, _), reached in self._reached.items()
+            if table not in telling or is_by_time(reached.newest)
+        ]
         by_commits = [(table, reached) for (table, *_), reached in self._by_commits.items()]
         for table, reached in [*by_positions, *by_commits]:
             if reached.turn is not None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
-from tidemark.positions import DELIVERY
+from tidemark.positions import DELIVERY, is_by_time
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads
@@ -206,9 +206,14 @@ def _turned(source: Source, span: SpanRow, spans: Iterable[SpanRow]) -> bool:
 
     Where changes carry the commits, the course was followed by these (``normalization.courses``). What was sent again
     there, and is later than the rest of its batch, as the clock was set back meanwhile, came in an earlier batch too.
+
+    So does a batch with changes that are ordered by their time, and changes behind them that have a place in the log:
+    times are above most places, and nothing ranks the ones among the others.
     """
     if not span.back_to or span.back is None:
         return False
+    if DELIVERY in span.back_to and is_by_time(span.newest):
+        return True
     if span.commits_from is None:
         return source.traits.rises_with_commits(span.back_to)
     return all(other.last is None or other.last < span.back for other in spans if other.batch < span.batch)
@@ -225,7 +230,8 @@ def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
 
 def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
     reason = (
-        f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), write "
+        f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), or messages have their place "
+        "in the log only since then, write "
         f"{line_and_command(source, begins)}. Of several tables, the earliest moment counts, or the one at which the "
         "new server took over. If they are late events of the same log, approve the cut"
     )

@@ -155,10 +155,11 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
     were not executed, so they are descriptions too.
     """
     source = change.source or Source()
-    position = debezium_source.statement_position(source, message)
+    describes = not change.ddl or not debezium_source.is_streamed(source)
+    position = debezium_source.statement_position(source, message, () if describes else None)
     committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
     captured_at = debezium_source.micros(change.ts_us, change.ts_ms)
-    if not change.ddl or not debezium_source.is_streamed(source):
+    if describes or not change.ddl:
         return ControlEvent(
             kind="table_description", position=position, committed_at=committed_at, captured_at=captured_at
         )

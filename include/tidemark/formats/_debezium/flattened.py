@@ -147,6 +147,13 @@ def metadata_of(names: tuple[str, ...], setting: str | None, prefix: str) -> fro
     )
 
 
+@functools.lru_cache(maxsize=1024)
+def source_fields(left_out: frozenset[str], setting: str | None, prefix: str) -> frozenset[str]:
+    """Return the fields of the ``source`` block among what the transform added. For the settings see ``added``."""
+    fields = added(setting, prefix).source
+    return frozenset(fields[name] for name in left_out if name in fields)
+
+
 def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset[str], fields: Added) -> FlatRow:
     """Return the parts of a flattened row.
 

@@ -40,6 +40,7 @@ def change(
     source = row.source
     source.connector = source.connector or options.connector
     log, table = tombstones.log_and_table(source, message, options, found)
+    places = flattened.source_fields(left_out, options.add_fields, options.add_fields_prefix) if log is source else ()
     read = _cells(row, found)
     if read is not None:
         row, found = row._replace(image=read.image), members(read.image)
@@ -56,7 +57,7 @@ def change(
     return ChangeEvent(
         table=table,
         operation=row.operation,
-        position=debezium_source.position(log, row.operation, None, message),
+        position=debezium_source.position(log, row.operation, None, message, places),
         committed_at=debezium_source.micros(source.ts_us, source.ts_ms),
         captured_at=debezium_source.micros(row.ts_us, row.ts_ms),
         before=image if deleted else None,

@@ -11,6 +11,9 @@ positions of one connector have the same parts:
     mongodb         ts_ms, ord, which the changes of one transaction share, then the place in the dump
     any other       ts_ms, then the place in the dump
 
+A message without what its connector orders by has no place, and is set aside. Only flattened rows may be ordered by
+less, if the transform does not add it: by ts_ms, or by the place in the dump alone.
+
 The rank puts the delete of a key change before its create. It stands behind the delivery where changes of one row may
 share all that is before it. The delivery (``positions.placed``) is the event's number in
 its transaction, 0 if the message has none, and the place in the dump. What stands before and behind it is the same in
@@ -27,12 +30,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
 from tidemark.events import Message, Operation, TableId, Transaction
 from tidemark.formats._debezium import log_places
+from tidemark.formats._debezium.by_time import FLINK_CDC, by_time
 from tidemark.formats._debezium.log_places import LIMIT, Number
 from tidemark.formats._mysql import log_number
 from tidemark.positions import Position, changed, encode_position, loaded, placed
@@ -152,11 +156,24 @@ _SCNS = 2
 """Parts of Oracle's sequence that several changes of one row may share. Behind them stands what tells changes apart."""
 
 
-def position(source: Source, operation: Operation, transaction: Transaction | None, message: Message) -> Position:
+def position(
+    source: Source,
+    operation: Operation,
+    transaction: Transaction | None,
+    message: Message,
+    fields: Collection[str] | None = None,
+) -> Position:
     """Return the position of a row change, by the table in the module's docstring.
 
+    Args:
+        source: of the event.
+        operation: of the event.
+        transaction: of the event.
+        message: the event.
+        fields: the fields that all messages of its kind have in ``source``; None for all that its connector writes.
+
     Raises:
-        MalformedMessageError: a part of the place in the log is there and cannot be read.
+        MalformedMessageError: a part of the place in the log is there and cannot be read, or there is no place.
     """
     find = SEQUENCES.get(source.connector or "")
     total = (transaction.number or 0) if transaction else 0
@@ -164,7 +181,8 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     if operation is _SNAPSHOT or not is_streamed(source):
         return loaded(*message.order) if sequence is None else changed(*sequence, 1, *message.order)
     if sequence is None:
-        return changed(log_places.number(source.ts_ms, "source.ts_ms") or 0, *message.order)
+        writer = FLINK_CDC if source.file == "" else source.connector
+        return by_time(writer, source.ts_ms, message.order, fields)
     if find is _oplog:
         return changed(*sequence, 2, *message.order)
     rank = 0 if operation is _DELETE else 1
@@ -179,9 +197,9 @@ def position(source: Source, operation: Operation, transaction: Transaction | No
     return placed(changed(*sequence), delivery, (rank,)) if shared else placed(changed(*sequence, rank), delivery)
 
 
-def statement_position(source: Source, message: Message) -> Position:
-    """Return the position of a statement, which has an entry of the log for itself."""
-    return position(source, _TRUNCATE, None, message)
+def statement_position(source: Source, message: Message, fields: Collection[str] | None = None) -> Position:
+    """Return the position of a statement, which has an entry of the log for itself. For ``fields`` see ``position``."""
+    return position(source, _TRUNCATE, None, message, fields)
 
 
 _DELIVERED, _BEFORE_IT_IN_POSTGRES = encode_position([""]), 4

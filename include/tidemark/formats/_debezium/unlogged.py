@@ -67,9 +67,8 @@ def moved_without_unlogged(
     """
     if record_key is None or connector != "postgresql":
         return before
-    ahead, _, behind = before.partition(record_key[1:-1] or b"{")
-    if ahead[-1:] in b"{," and behind[:1] in {b",", b"}"} and before.find(b"{", 1) < 0:
-        return before  # it has this key, as text: a quotation mark within a value has a backslash
+    if has_as_text(before, record_key):
+        return before
     key = _connect.key_struct(record_key)
     if key is None:
         return before
@@ -78,6 +77,15 @@ def moved_without_unlogged(
     if all(raw == now[name] for name, raw in old.items()):
         return before
     return without_unlogged(before, msgspec.json.encode(old), connector, schema)
+
+
+def has_as_text(row: bytes, key: bytes) -> bool:
+    """Return whether a row has the members of a key beside each other, as they are written; False may mean not known.
+
+    A quotation mark within a value has a backslash, so the text is no part of one.
+    """
+    ahead, _, behind = row.partition(key[1:-1] or b"{")
+    return ahead[-1:] in b"{," and behind[:1] in {b",", b"}"} and row.find(b"{", 1) < 0
 
 
 def _doubtful(row: Mapping[str, msgspec.Raw], absences: Mapping[str, Absence]) -> set[str]:

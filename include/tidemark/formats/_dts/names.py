@@ -30,7 +30,7 @@ def table_of(name: str | None, database: bytes | None, table: bytes | None, opti
     """
     if not name:
         return table_of_option(option)
-    parts = [_unescaped(part) for part in name.split(".")]
+    parts = names_in(name)
     if len(parts) > 3 or not all(parts):
         raise MalformedMessageError(f"`objectName` is {name[:200]!r}, not database, schema and table between dots")
     logical = parts[0] if len(parts) > 1 else None
@@ -44,6 +44,11 @@ def table_of(name: str | None, database: bytes | None, table: bytes | None, opti
         raise MalformedMessageError(f"a logical name that is no UTF-8: {error}") from error
 
 
+def names_in(name: str | None) -> list[str]:
+    """Return the names between the dots of ``objectName``."""
+    return [_unescaped(part) for part in name.split(".")] if name else []
+
+
 @functools.lru_cache(maxsize=1024)
 def key_of(info: bytes | None, fields: Fields) -> tuple[str, ...] | None:
     """Return the primary key in ``pk_uk_info``, in the spelling of the columns; empty if the table has none."""
@@ -55,13 +60,6 @@ def key_of(info: bytes | None, fields: Fields) -> tuple[str, ...] | None:
         raise MalformedMessageError(f"the tag `pk_uk_info` is not the JSON of index to columns: {error}") from error
     folded = {name.casefold(): name for name in fields.names}
     return tuple(name if name in fields.names else folded.get(name.casefold(), name) for name in names)
-
-
-def subject_of(name: str | None) -> TableId | None:
-    """Return the table of a DDL. Its ``objectName`` is often the database alone; the table's name is then empty."""
-    if not name:
-        return None
-    return TableId(_unescaped(name), None, "") if "." not in name else table_of(name, None, None, None)
 
 
 def _unescaped(name: str) -> str:

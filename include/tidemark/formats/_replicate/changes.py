@@ -64,9 +64,10 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
     """
     headers = row.headers
     operation = _operation(headers)
-    image = row.data if row.data is not None else row.before if operation is Operation.DELETE else None
+    data, old = _filled(row.data), _filled(row.before)
+    image = data or (old if operation is Operation.DELETE else None)
     if image is None:
-        raise MalformedMessageError(f"`data` is missing or null, and the operation is {headers.operation}")
+        raise MalformedMessageError(f"`data` is missing, null or empty, and the operation is {headers.operation}")
     committed_at = _time(headers.timestamp)
     mask = _mask(headers.columnMask, options.mask_byte_order)
     masked = table.outside(mask) if mask is not None and mask != table.full else ()
@@ -75,7 +76,7 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
         found = members(image)
         layout, missing = layout.widened(found), layout.missing(found)
     if masked:
-        _check_mask(masked, image, row.before, guessed=guessed)
+        _check_mask(masked, image, old, guessed=guessed)
     before: bytes | None = None
     after: bytes | None = image
     absent = _NONE
@@ -90,8 +91,8 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
             absent = tuple(dict.fromkeys((*masked, *missing)))
         if absent or missing:
             _check_key(table, table.layout.names.keys() - {*absent, *missing})
-        if operation is Operation.UPDATE and row.before is not None:
-            before = _captured(row.before, masked, ()) if masked else row.before
+        if operation is Operation.UPDATE and old is not None:
+            before = _captured(old, masked, ()) if masked else old
             layout = layout if layout.fits(before) else layout.widened(members(before))
     return ChangeEvent(
         table=table.table,
@@ -106,6 +107,11 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
         absent=absent,
         key=table.key,
     )
+
+
+def _filled(image: bytes | None) -> bytes | None:
+    """Return an image; None for one without columns. A name of a column has a quotation mark."""
+    return image if image is not None and b'"' in image else None
 
 
 def _operation(headers: Headers) -> Operation:
