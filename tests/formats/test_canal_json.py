@@ -15,7 +15,7 @@ from tidemark.errors import (
     UnknownTypeError,
     UnreadableValueError,
 )
-from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange
+from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import _mysql, canal_json
 
 DOCUMENT_OLD_DELETE = b"""{
@@ -403,6 +403,17 @@ def test_the_statement_behind_settings_counts() -> None:
         decode(rows("QUERY", data=None, sql="SET STATEMENT max_statement_time=60 FOR DELETE FROM orders"))
     truncation = decode(rows("DDL", isDdl=True, sql="SET STATEMENT max_statement_time=60 FOR TRUNCATE orders"))[1]
     assert truncation.operation is Operation.TRUNCATE
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE orders AS SELECT 1", "SELECT `shop`.`f`(5)", "DO f()", "CALL p()"])
+def test_text_that_changes_rows_as_queries_and_calls_do_is_set_aside(sql: str) -> None:
+    """MySQL logs it where the log is not in ROW format; a text without database may annotate rows."""
+    for query in (rows("QUERY", data=None, sql=sql), rows("CREATE", data=None, sql=sql, isDdl=True)):
+        for options in ({}, {"annotations": True}):
+            with pytest.raises(IncompleteMessageError, match="SQL text of a change without its rows"):
+                decode(query, **options)
+    (event,) = decode(rows("QUERY", data=None, sql=sql, table="", database=""), annotations=True)
+    assert isinstance(event, ControlEvent)
 
 
 @pytest.mark.parametrize("is_ddl", [False, None, True])

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from support import dts_records
 from support.cases import FIXTURES
 from tidemark.demo.renderers.dts_schema import NAMESPACE
-from tidemark.errors import DecodeError, MalformedMessageError, UnknownTypeError, UnreadableValueError
+from tidemark.errors import (
+    DecodeError,
+    IncompleteMessageError,
+    MalformedMessageError,
+    UnknownTypeError,
+    UnreadableValueError,
+)
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import dts_avro
 from tidemark.formats._dts import types as dts_types
@@ -202,6 +208,23 @@ def test_truncations_name_their_tables() -> None:
     assert isinstance(change, SchemaChange)
     assert [str(event.table) for event in emptied] == ["app.a.B", "app.c"]
     assert [event.position for event in (change, *emptied)] == [(1, 0, 0, "f", 7, number) for number in range(3)]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE t SET a = 1", "DELETE FROM t", "CREATE TABLE t SELECT 1", "CALL p()"])
+def test_text_that_changes_rows_is_no_ddl(statement: str) -> None:
+    """A log of MySQL in STATEMENT format has it in place of the rows; PostgreSQL's rows come from its log."""
+    for source in ("MySQL", "DRDS"):
+        with pytest.raises(IncompleteMessageError, match="the log is not in ROW format"):
+            decode(operation="DDL", object="app", source=source, position="67008@78", after=statement)
+    (change,) = decode(operation="DDL", object="app", source="PostgreSQL", after=statement)
+    assert isinstance(change, SchemaChange)
+
+
+def test_text_that_changes_rows_is_no_ddl_of_other_sources() -> None:
+    """Their logs have no such text, so it is not known what the message means."""
+    for source in ("Oracle", "SQLServer"):
+        with pytest.raises(MalformedMessageError, match="a DDL whose text changes rows, without the rows"):
+            decode(operation="DDL", object="app", source=source, after="DELETE FROM t")
 
 
 def test_many_columns_of_one_name_are_refused_at_once() -> None:

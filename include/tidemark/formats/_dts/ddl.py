@@ -1,4 +1,7 @@
-"""The tables that a TRUNCATE empties. For DDL, DTS gives the text, but often only the database of the table."""
+"""The text of DDL: the tables that a TRUNCATE empties, and changes of rows, which are none.
+
+DTS gives the text, but often only the database of the table.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Final
 
 from tidemark.errors import MalformedMessageError
 from tidemark.events import TableId
+from tidemark.formats._statements import row_change, statement_only
 from tidemark.formats._truncations import truncation_in
 
 DIALECTS: Final[Mapping[str, str]] = {
@@ -14,6 +18,23 @@ DIALECTS: Final[Mapping[str, str]] = {
     "PPAS": "postgres",
 }  # fmt: skip
 """By source type: the sqlglot dialect of its DDL."""
+
+
+def refuse_row_change(statement: str, dialect: str) -> None:
+    """Refuse text that changes rows: they would be lost.
+
+    PostgreSQL's rows come from its log, whatever the text says: a trigger takes all that the client sent
+    (``current_query()``), where other statements may stand before the DDL.
+
+    Raises:
+        IncompleteMessageError: a log of MySQL in STATEMENT or MIXED format has the text in place of the rows.
+        MalformedMessageError: no such log is known of the source.
+    """
+    verb = None if dialect == "postgres" else row_change(statement, dialect)
+    if verb is not None and dialect == "mysql":
+        raise statement_only(verb, statement)
+    if verb is not None:
+        raise MalformedMessageError(f"a DDL whose text changes rows, without the rows ({verb}): {statement[:200]!r}")
 
 
 def truncated(statement: str, dialect: str, named: TableId | None) -> list[TableId]:
