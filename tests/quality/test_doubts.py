@@ -170,7 +170,7 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
     "old_messages_in_a_file": (
         "canal_json",
         [_span(1, (5, 6), 0, 0, "a", 1), _span(2, (1, 2), 0, 0, "b", 1)],
-        {},
+        {"t": {TIME_WENT_BACK}},
     ),
     "late_events": ("debezium_json", [_span(1, (5, 6), 120, 900), _span(2, (3, 4), 119, 4)], {}),
     "late_events_beside_new_ones": ("debezium_json", [_span(1, (5, 6), 120, 9), _span(2, (3, 8), 119, 4)], {}),
@@ -211,7 +211,64 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
         ],
         {},
     ),
-    "a_path_that_sorts_lower": ("canal_json", [_span(1, (1, 2), 0, 0, "b", 1), _span(2, (3, 4), 0, 0, "a", 1)], {}),
+    "a_path_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (1, 2), 0, 0, "b", 1), _span(2, (3, 4), 0, 0, "a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_folder_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (1, 2), 0, 0, "/31-01-2026/a", 1), _span(2, (3, 4), 0, 0, "/01-02-2026/a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_path_that_sorts_lower_in_its_folder": (
+        "canal_json",
+        [_from(1, (1, 2), (0, 0, "/p0/b", 1), (0, 0, "/p1/b", 9)), _span(2, (3, 4), 0, 0, "/p0/a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_folder_that_is_filled_beside_another": (
+        "canal_json",
+        [_from(1, (1, 2), (0, 0, "/p0/a", 1), (0, 0, "/p1/a", 9)), _span(2, (3, 4), 0, 0, "/p0/b", 1)],
+        {},
+    ),
+    "a_folder_that_another_table_has": (
+        "canal_json",
+        [
+            _span(1, (1, 2), 0, 0, "/p1/a", 9),
+            _span(1, (1, 2), 0, 0, "/p0/a", 9, table="u"),
+            _span(2, (3, 4), 0, 0, "/p0/b", 1),
+        ],
+        {},
+    ),
+    "files_behind_records_of_kafka": (
+        "canal_json",
+        [_span(1, (1, 2), *KAFKA, 9), _span(2, (3, 4), 0, 0, "/a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "late_events_in_a_path_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (3, 4), 0, 0, "/b", 1), _span(2, (1, 2), 0, 0, "/a", 1)],
+        {},
+    ),
+    "late_events_beside_new_ones_in_a_path_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (3, 4), 0, 0, "/b", 1), _span(2, (1, 6), 0, 0, "/a", 1)],
+        {},
+    ),
+    "files_of_another_table_that_sort_lower": (
+        "canal_json",
+        [
+            _span(1, (1, 2), 0, 0, "/u-1", 9, table="u"),
+            _span(1, (1, 2), 0, 0, "/t-1", 9),
+            _span(2, (3, 4), 0, 0, "/t-2", 1),
+        ],
+        {},
+    ),
+    "a_later_interval": (
+        "canal_json",
+        [_span(1, (1, 2), 0, 1, "/b", 1), _span(2, (3, 4), 0, 2, "/a", 1)],
+        {},
+    ),
     "a_second_load": ("canal_json", [_span(1, (1, 3), *KAFKA, 9), _loaded(2, (5, 5), 3)], {"t": {UNPLACED_LOAD}}),
     "a_second_load_and_changes": (
         "canal_json",
@@ -300,6 +357,9 @@ def test_a_doubt_says_what_decides_it() -> None:
     assert "`tidemark run shop --reprocess`" in went_back.reason
     (before,) = doubts_about(_source("debezium_json"), CASES["the_log_of_an_old_server_comes_late"][1], 1)["t"]
     assert "`log_restarts: [2026-03-01T05:00:00Z]`" in before.reason
+    (named,) = doubts_about(_source("canal_json"), CASES["a_folder_that_sorts_lower"][1], 1)["t"]
+    assert "`log_restarts: [2026-03-01T03:00:00Z]`" in named.reason
+    assert "with fields of time in `landing`, or names that rise" in named.reason
     (load,) = doubts_about(_source("canal_json"), CASES["a_second_load"][1], 1)["t"]
     assert load.value == 3
     assert "`tables: {t: {reloads: [2026-03-01T05:00:00Z]}}`" in load.reason
