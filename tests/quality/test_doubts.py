@@ -13,6 +13,7 @@ from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.positions import changed, encode_position, loaded
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
+from tidemark.quality.gathered import SEVERAL_DATABASES
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
@@ -338,6 +339,31 @@ def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
     ]
     found = doubts_about(_source("canal_json"), spans, 1, offsets).get("t", [])
     assert {doubt.invariant for doubt in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "held"),
+    [
+        ([], ["a"], False),
+        (["a"], ["a"], False),
+        ([None], ["a"], False),
+        (["a"], [None], False),
+        (["a"], ["b"], True),
+        ([], ["a", "b"], True),
+        (["a"], ["*"], True),
+        ([], ["*"], True),
+        (["a", "b"], ["b"], False),
+        (["a", "b"], ["c"], True),
+        (["*"], ["c"], False),
+    ],
+)
+def test_rows_of_another_database_are_held_once(old: list[str | None], new: list[str | None], *, held: bool) -> None:
+    """Where names of tables leave the database out; what was approved is no doubt any more."""
+    batches = [*((1, name) for name in old), *((2, name) for name in new)]
+    spans = [_span(batch, (batch, batch), batch, 1, database=name) for batch, name in batches]
+    found = doubts_about(_source("cdl_json"), spans, 1).get("t", [])
+    assert [doubt.invariant for doubt in found] == [SEVERAL_DATABASES] * held
+    assert all("`options: {with_database: true}`" in doubt.reason for doubt in found)
 
 
 @pytest.mark.parametrize(("asked", "expected"), [("block", ["block"]), ("warn", ["warn"]), ("off", [])])

@@ -19,6 +19,7 @@ from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.positions import DELIVERY
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.file_places import folder_of, folders_of, highest_beside
+from tidemark.quality.gathered import of_databases
 from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads
 from tidemark.quality.verdicts import Invariant
@@ -68,7 +69,7 @@ def doubts_about(
     for name in {span.object for span in turned if not found[span.object]}:
         found[name].append(_turn(source, turned))
     for name, rows in new.items():
-        found[name] += of_loads(source, name, old[name], rows)
+        found[name] += [*of_loads(source, name, old[name], rows), *of_databases(source, old[name], rows)]
     return {name: doubts for name, doubts in found.items() if doubts}
 
 

@@ -43,6 +43,7 @@ from tidemark.quality import (
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, invariants
 from tidemark.quality.doubts_of_cut import doubts_of_cut
+from tidemark.quality.gathered import SEVERAL_DATABASES
 from tidemark.quality.invariants import APPROVABLE, deletable_rows, deleted_rows
 from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.judging import judge
@@ -219,7 +220,7 @@ _APPROVABLE = (
     | {LOG_WENT_BACK, TIME_WENT_BACK, UNPLACED_LOAD, RENAMED, volume.VOLUME, schema_drift.SCHEMA_DRIFT, VALUE_BOUNDS}
     | {missing_offsets.MISSING_OFFSETS, unknown_messages.UNKNOWN_MESSAGES, unknown_members.UNKNOWN_MEMBERS}
     | {unread_messages.UNREAD_MESSAGES, lone_tombstones.LONE_TOMBSTONES}
-    | {UNPLACED_STATEMENT, unfit_entries.UNFIT_TABLES}
+    | {UNPLACED_STATEMENT, unfit_entries.UNFIT_TABLES, SEVERAL_DATABASES}
     | contradicting.CONTRADICTIONS
     | freshness.FRESHNESS
 )
