@@ -22,9 +22,9 @@ def of_databases(source: Source, old: Iterable[SpanRow], new: Iterable[SpanRow])
     together = before | now
     if SEVERAL in before or now <= before or (len(together) == 1 and SEVERAL not in together):
         return []
-    named = ", ".join(sorted(harmless(name) for name in together - {SEVERAL}))
+    named = ", ".join(sorted(harmless(name) for name in together)).replace(SEVERAL, "...")
     reason = (
-        f"its rows come from several databases{f' ({named}, ...)' if named else ''}, and rows of equal keys overwrite "
+        f"its rows come from several databases ({named}), and rows of equal keys overwrite "
         "each other. Write `options: {with_database: true}` into the source file, and name its tables with their "
         f"databases there, then run `tidemark run {source.source} --reprocess`. If it is one database that got another "
         "name, approve the cut"
