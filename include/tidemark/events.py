@@ -198,6 +198,8 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     below their positions. A later load replaces what came before it. None for other events, and if loads look alike."""
     after_commit: tuple[str, int] | None = None
     """Who read the log, and where the last commit before the event's own lies in it (docs/adr/0082), if known."""
+    of_database: str | None = None
+    """The database of the row, where the message tells it and ``table`` leaves it out."""
 
 
 class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):

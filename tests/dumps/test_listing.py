@@ -138,6 +138,52 @@ def test_times_that_do_not_exist_are_no_times(tmp_path: Path) -> None:
     assert [Path(path).name for path in listed.untimed] == ["2026-366.log"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("dt=%Y-%m-%d/hour=%H/*.json", ["dt=2026-01-01/hour=9/a.json", "dt=2026-01-01/hour=10/a.json"]),
+        ("%Y-%m-%d/*.json", ["2026-1-2/a.json", "2026-1-10/a.json", "2026-10-02/a.json"]),
+        ("%Y/%m/%d.json", ["2026/1/1.json", "2026/1/02.json", "2026/12/1.json"]),
+        ("*_%Y-%m-%d*.json", ["b_2026-1-2.json", "a_2026-1-3_7.json"]),
+        ("%Y/%j.json", ["2026/7.json", "2026/10.json", "2026/100.json"]),
+        ("%Y/month=%m/%Y-%m-%d.json", ["2026/month=1/2026-01-02.json", "2026/month=2/2026-2-1.json"]),
+        ("%Y-%m-%d", ["2026-1-2", "2026-1-10/a.json"]),
+    ],
+)
+def test_a_number_of_a_time_may_lack_its_leading_zeros(tmp_path: Path, pattern: str, names: list[str]) -> None:
+    """Where no digit stands beside it, a shorter number says its time, and times order files."""
+    touch(tmp_path, *names)
+    listed = listing.find(f"{tmp_path}/{pattern}", start=None, end=None)
+    assert [file.path for file in listed.files] == [f"{tmp_path}/{name}" for name in names]
+    assert listed.untimed == listed.unpadded == []
+    intervals = [file.interval for file in listed.files]
+    assert intervals == sorted(set(intervals))
+    assert found(f"{tmp_path}/{pattern}") == found(f"{tmp_path}/{pattern}", day(1), datetime(2027, 1, 1, tzinfo=UTC))
+
+
+def test_an_hour_without_its_zero_belongs_to_that_hour(tmp_path: Path) -> None:
+    """The folder ``hour=9`` lands with the run of that hour, as ``hour=09`` does."""
+    touch(tmp_path, "dt=2026-1-2/hour=9/a.json", "dt=2026-01-02/hour=09/b.json", "dt=2026-01-02/hour=10/c.json")
+    pattern = f"{tmp_path}/dt=%Y-%m-%d/hour=%H/*.json"
+    assert sorted(found(pattern, day(2, 9), day(2, 10))) == ["hour=09/b.json", "hour=9/a.json"]
+
+
+def test_a_path_with_all_digits_names_the_time_that_it_always_named(tmp_path: Path) -> None:
+    """Single digits that wildcards take are no times where the numbers with all digits are there."""
+    touch(tmp_path, "2026-01-02-5-6.json")
+    (file,) = listing.find(f"{tmp_path}/%Y*%m*%d*.json", start=None, end=None).files
+    assert file.interval == JAN_1 + DAY_MICROS
+
+
+def test_numbers_that_run_together_without_their_zeros_are_told(tmp_path: Path) -> None:
+    """``2026111`` may be two days, so no run takes the file, and it is listed apart; a year has its four digits."""
+    touch(tmp_path, "2026111.json", "20260111.json", "202611.json", "2026.json", "26-1-1.json", "20260111.txt")
+    listed = listing.find(f"{tmp_path}/%Y%m%d.json", start=None, end=None)
+    assert [Path(file.path).name for file in listed.files] == ["20260111.json"]
+    assert [Path(path).name for path in listed.unpadded] == ["202611.json", "2026111.json"]
+    assert listing.find(f"{tmp_path}/%Y-%m-%d.json", start=None, end=None).unpadded == []
+
+
 BERLIN, SHANGHAI = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Shanghai")
 
 

@@ -15,7 +15,7 @@ from tidemark.errors import (
     UnknownTypeError,
     UnreadableValueError,
 )
-from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange
+from tidemark.events import ChangeEvent, Column, ControlEvent, Encoding, Message, Operation, SchemaChange
 from tidemark.formats import _mysql, canal_json
 
 DOCUMENT_OLD_DELETE = b"""{
@@ -313,6 +313,42 @@ def test_a_malformed_list_of_bytes_is_set_aside(value: object) -> None:
         decode(rows(mysqlType={"id": "int", "v": "varbinary(4)"}, data=[{"id": "1", "v": value}]), bytes="number_list")
 
 
+@pytest.mark.parametrize("value", ["[106, 200]", "[255]", "[-1, 255]", "[1, 2]"])
+def test_a_text_that_may_be_a_list_of_bytes_is_set_aside(value: str) -> None:
+    """Also one of unsigned numbers; a list of other numbers is the text itself."""
+    types = {"id": "int", "v": "blob"}
+    with pytest.raises(UnreadableValueError, match="a list of bytes, or the text itself"):
+        decode(rows(mysqlType=types, data=[{"id": "1", "v": value}]))
+    (event,) = decode(rows(mysqlType=types, data=[{"id": "1", "v": "[106, 256]"}]))
+    assert json.loads(event.after)["v"] == "[106, 256]"
+
+
+@pytest.mark.parametrize(
+    ("types", "options", "stored"),
+    [
+        ({"v": "binary(4)"}, {"bytes": "number_list"}, "\x07\0\0\0"),
+        ({"v": "binary"}, {"bytes": "number_list"}, "\x07"),
+        ({"v": "binary", "w": "varbinary(4)"}, {"bytes": "number_list"}, "\x07"),
+        ({"v": "binary", "w": "varchar"}, {}, "\x07"),
+    ],
+)
+def test_zeros_are_added_to_bytes_of_a_known_length(
+    types: dict[str, str], options: dict[str, str], stored: str
+) -> None:
+    """Huawei DRS leaves lengths out, and then BINARY has not one byte, but an unknown number of them."""
+    (event,) = decode(rows(mysqlType=types, data=[{"v": [7]}]), **options)
+    assert json.loads(event.after)["v"] == stored
+    (empty,) = decode(rows(mysqlType=types, data=[{"v": []}]), **options)
+    assert json.loads(empty.after)["v"] == ("\0" * 4 if "(4)" in types["v"] else "")
+
+
+def test_binary_alone_has_one_byte_where_types_have_lengths() -> None:
+    """MySQL's BINARY is BINARY(1), and its log leaves out a zero."""
+    for types in ({"v": "binary"}, {"v": "BINARY", "w": "varchar(9)"}):
+        (event,) = decode(rows(mysqlType=types, data=[{"v": ""}]))
+        assert json.loads(event.after)["v"] == "\0"
+
+
 def test_every_byte_can_be_written_as_a_number() -> None:
     """The image then has the byte as one Latin-1 character."""
     text = str(list(range(-128, 128)))
@@ -403,6 +439,17 @@ def test_the_statement_behind_settings_counts() -> None:
         decode(rows("QUERY", data=None, sql="SET STATEMENT max_statement_time=60 FOR DELETE FROM orders"))
     truncation = decode(rows("DDL", isDdl=True, sql="SET STATEMENT max_statement_time=60 FOR TRUNCATE orders"))[1]
     assert truncation.operation is Operation.TRUNCATE
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE orders AS SELECT 1", "SELECT `shop`.`f`(5)", "DO f()", "CALL p()"])
+def test_text_that_changes_rows_as_queries_and_calls_do_is_set_aside(sql: str) -> None:
+    """MySQL logs it where the log is not in ROW format; a text without database may annotate rows."""
+    for query in (rows("QUERY", data=None, sql=sql), rows("CREATE", data=None, sql=sql, isDdl=True)):
+        for options in ({}, {"annotations": True}):
+            with pytest.raises(IncompleteMessageError, match="SQL text of a change without its rows"):
+                decode(query, **options)
+    (event,) = decode(rows("QUERY", data=None, sql=sql, table="", database=""), annotations=True)
+    assert isinstance(event, ControlEvent)
 
 
 @pytest.mark.parametrize("is_ddl", [False, None, True])

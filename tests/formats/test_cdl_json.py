@@ -411,6 +411,13 @@ def test_tables_with_their_database() -> None:
     assert decode(second(after=ROW), with_database=True).table == TableId("shop", "public", "orders")
 
 
+def test_the_database_that_a_name_leaves_out_is_told_beside_it() -> None:
+    """So rows of two databases in one table are seen; version 1.0 does not tell the database."""
+    assert decode(second(after=ROW)).of_database == "shop"
+    assert decode(second(after=ROW), with_database=True).of_database is None
+    assert decode(first(data=ROW)).of_database is None
+
+
 def test_the_configured_table_is_the_one_that_messages_name() -> None:
     """``schema.table`` in the option and in the messages are the same table."""
     assert decode(first(data=ROW, TABLE_NAME=None), table="public.orders").table == decode(first(data=ROW)).table

@@ -383,6 +383,17 @@ def test_a_query_that_changes_a_schema_is_a_schema_change(text: str, operations:
     assert [event.operation for event in others] == operations
 
 
+@pytest.mark.parametrize("operation", ["ALTER", "CREATE", "RENAME", "ERASE", "QUERY"])
+@pytest.mark.parametrize("text", ["update orders set v = 1", "create table orders as select 1", "select `shop`.`f`(5)"])
+def test_text_that_changes_rows_is_set_aside_under_any_operation(operation: str, text: str) -> None:
+    """A schema change changes no rows that the message lacks; with annotations, rows have messages of their own."""
+    envelope = message(operation, ddl={"text": text})
+    with pytest.raises(IncompleteMessageError, match="SQL text of a change without its rows"):
+        decode(envelope)
+    kind = ControlEvent if operation == "QUERY" else SchemaChange
+    assert [type(event) for event in decode(envelope, annotations=True)] == [kind]
+
+
 def test_a_query_that_changes_rows_is_set_aside_unless_it_annotates_them() -> None:
     """Which rows it changed is not known; a log in ROW format has them in messages of their own."""
     envelope = message("QUERY", ddl={"text": "update orders set v = 1"})

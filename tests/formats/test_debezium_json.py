@@ -489,6 +489,21 @@ def test_a_message_without_table_needs_the_option() -> None:
     assert str(decode(bare, table="shop.public.orders").table) == "shop.public.orders"
 
 
+def test_tables_of_one_name_in_two_databases_of_spanner_are_two_tables() -> None:
+    """``database_id`` is the database where ``db`` is not there."""
+    blocks = [
+        {"database_id": "a"},
+        {"database_id": "b"},
+        {"database_id": "a", "db": ""},
+        {"database_id": "a", "db": "a"},
+    ]
+    events = [
+        decode({"op": "c", "after": {"id": 1}, "source": {"connector": "spanner", "ts_ms": 1, "table": "t", **block}})
+        for block in blocks
+    ]
+    assert [str(event.table) for event in events] == ["a.t", "b.t", "a.t", "a.t"]
+
+
 def test_an_image_may_be_written_with_blanks_and_in_another_order() -> None:
     """Only the columns count, and the shape follows the image."""
     events = [decode(b'{"op":"c","source":{"table":"blanks"},"after":%b}' % image)
@@ -549,6 +564,23 @@ def test_an_id_of_text_is_not_one_of_digits() -> None:
     """A document may have the id "1004" beside one with 1004."""
     texts = [json.loads(mongodb("c", f'{{"_id":{id_}}}').after or b"")["_id"] for id_ in ('"1004"', "1004")]
     assert texts == ['"1004"', "1004"]
+
+
+@pytest.mark.parametrize(
+    ("key", "document"),
+    [
+        (b'{"id":"1004"}', '{"_id":"1004"}'),
+        (b'{"id":"64f0c1"}', '{"_id":"64f0c1"}'),
+        (b'{"id":"true"}', '{"_id": "true"}'),
+    ],
+)
+def test_a_key_with_the_bare_text_of_an_id_is_set_aside(key: bytes, document: str) -> None:
+    """It may be another document's, or nobody knows whether it is of a text or an object id; the error says why."""
+    for op, before in (("c", None), ("u", document), ("r", None)):
+        with pytest.raises(MalformedMessageError, match="a transform or a converter of the key changed it"):
+            mongodb(op, document, before, key=key)
+    with pytest.raises(MalformedMessageError, match="a transform or a converter of the key changed it"):
+        mongodb("d", None, document, key=key)
 
 
 def test_changes_of_documents_stand_in_the_order_of_the_oplog() -> None:

@@ -280,6 +280,23 @@ def _heartbeat(position: str) -> bytes:
     return dts_records.encode({"operation": "HEARTBEAT", "position": position})
 
 
+@pytest.mark.parametrize("statement", ["UPDATE t SET a = 1", "DELETE FROM t", "CREATE TABLE t SELECT 1", "CALL p()"])
+def test_text_that_changes_rows_is_no_ddl(statement: str) -> None:
+    """A log of MySQL in STATEMENT format has it in place of the rows; PostgreSQL's rows come from its log."""
+    for source in ("MySQL", "DRDS"):
+        with pytest.raises(IncompleteMessageError, match="the log is not in ROW format"):
+            decode(operation="DDL", object="app", source=source, position="67008@78", after=statement)
+    (change,) = decode(operation="DDL", object="app", source="PostgreSQL", after=statement)
+    assert isinstance(change, SchemaChange)
+
+
+def test_text_that_changes_rows_is_no_ddl_of_other_sources() -> None:
+    """Their logs have no such text, so it is not known what the message means."""
+    for source in ("Oracle", "SQLServer"):
+        with pytest.raises(MalformedMessageError, match="a DDL whose text changes rows, without the rows"):
+            decode(operation="DDL", object="app", source=source, after="DELETE FROM t")
+
+
 def test_many_columns_of_one_name_are_refused_at_once() -> None:
     """Each name is counted once: a message may have a million of them."""
     fields = [[f"c{number}", 3] for number in range(100_000)] * 2

@@ -251,6 +251,24 @@ def _renamed(columns: dict[str, Any]) -> dict[str, Any]:
             f"{'9' * 36}.99",
         ),
         (
+            {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": -2},
+            (-1234).to_bytes(2, "big", signed=True),
+            column(1, "NUMERIC", 20, -2),
+            "-123400",
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 5},
+            (12).to_bytes(1, "big", signed=True),
+            column(1, "NUMERIC", 2, 5),
+            "0.00012",
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 65, "scale": 30},
+            (10**65 - 1).to_bytes(28, "big", signed=True),
+            column(1, "NUMERIC", 65, 30),
+            f"{'9' * 35}.{'9' * 30}",
+        ),
+        (
             {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0},
             (2**64 - 1).to_bytes(9, "big", signed=True),
             column(1, "UINT8"),
@@ -277,7 +295,7 @@ def test_text_that_is_no_utf8_is_set_aside() -> None:
         ({"c": {"type": "array", "items": "null"}}, UnknownTypeError, "array"),
         ({"c": {"type": "map", "values": "int"}}, UnknownTypeError, "map"),
         ({"c": {"type": "record", "name": "X", "fields": []}}, UnknownTypeError, "column 'c' is an Avro record"),
-        ({"c": {"type": "bytes", "logicalType": "decimal", "precision": 39}}, UnknownTypeError, "precision 39"),
+        ({"c": {"type": "bytes", "logicalType": "decimal", "precision": 10**4}}, UnknownTypeError, "precision 10000"),
         ({"c": {"type": "bytes", "logicalType": "decimal"}}, UnknownTypeError, "precision None"),
     ],
 )

@@ -26,6 +26,13 @@ from tidemark.formats._statements import row_change, schema_change
         ("; SET STATEMENT a=1 FOR WITH c AS (SELECT 1) DELETE FROM t", "DELETE"),
         ("/*T![x] DELETE FROM t */", "DELETE"),
         ("ANALYZE FORMAT=JSON UPDATE t SET a = 1", "UPDATE"), ("analyze delete from t", "DELETE"),
+        ("SELECT `shop`.`f`(5)", "SELECT"), ("select f ( 5 )", "SELECT"), ("DO /* a */ shop . `f(`()", "DO"),
+        ("CALL p()", "CALL"), ("call shop.p", "CALL"),
+        ("CREATE TABLE t AS SELECT * FROM u", "CREATE ... SELECT"),
+        ("create/**/or replace table if not exists `select` (id int) ignore select 1 id", "CREATE ... SELECT"),
+        ("CREATE TABLE t (SELECT 1)", "CREATE ... SELECT"),
+        ("CREATE TABLE t WITH c AS (SELECT 1) SELECT * FROM c", "CREATE ... SELECT"),
+        ("CREATE TABLE t AS TABLE u", "CREATE ... SELECT"), ("CREATE TABLE t VALUES ROW(1)", "CREATE ... SELECT"),
     ],
 )  # fmt: skip
 def test_statements_that_change_rows(statement: str, verb: str) -> None:
@@ -43,11 +50,23 @@ def test_statements_that_change_rows(statement: str, verb: str) -> None:
         "TRUNCATE t", "# INSERT INTO t", "LOAD INDEX INTO CACHE t", "WITH c AS (SELECT 1) SELECT * FROM c", "/* DELETE",
         "SET STATEMENT a=1 FOR SELECT 1", "SET STATEMENT a='FOR DELETE FROM t'", "SET STATEMENT a=(1 FOR DELETE FROM t",
         "SET PASSWORD FOR DELETE = 'x'", "SET STATEMENT", "SET STATEMENT a='", "SET STATEMENT a=/*",
+        "SELECT 1", "SELECT a FROM t", "SELECTED (1)", "DO 1", "CALLED (1)", "CREATE VIEW v AS SELECT 1",
+        "CREATE TEMPORARY TABLE t AS SELECT 1", "CREATE TABLE t (`select` int) COMMENT 'AS SELECT 1' -- SELECT",
+        "CREATE TABLE t (a int) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1))", "CREATE TABLE t LIKE u",
+        "CREATE TABLE t (a int, CHECK (a in (1))) START TRANSACTION", "CREATE INDEX i ON t ((f(a)))",
     ],
 )  # fmt: skip
 def test_other_statements(statement: str | None) -> None:
     """A verb inside a comment, a name, a text or another statement does not count."""
     assert row_change(statement) is None
+
+
+@pytest.mark.parametrize("dialect", ["oracle", "tsql", "postgres", ""])
+def test_what_mysql_alone_logs(dialect: str) -> None:
+    """Elsewhere, the rows of a new table and of a function do not come as text, and a client may send any SELECT."""
+    for statement in ("CREATE TABLE t AS SELECT * FROM u", "SELECT shop.f(5)", "DO f()", "CALL p()"):
+        assert row_change(statement, dialect) is None
+    assert row_change("UPDATE t SET a = 1", dialect) == "UPDATE"
 
 
 @pytest.mark.parametrize(
@@ -68,4 +87,15 @@ def test_hostile_settings_cost_little(piece: str) -> None:
     """The text is read once, whatever it repeats."""
     started = time.process_time()
     row_change("SET STATEMENT " + piece * (65_536 // len(piece)))
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "start", ["CREATE TABLE t ", "CREATE ", "CREATE OR ", "SELECT ", "SELECT a", "DO `a`", "SELECT a."]
+)
+@pytest.mark.parametrize("piece", [" ", "/**/", "/*", "(", "a=`", "-- ", '"\\', "#\n", "`", "\n--\n"])
+def test_hostile_queries_cost_little(start: str, piece: str) -> None:
+    """The text is read once, whatever it repeats."""
+    started = time.process_time()
+    row_change(start + piece * (65_536 // len(piece)))
     assert time.process_time() - started < 1

@@ -14,6 +14,8 @@ import pytest
 from tidemark.formats import resolve
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import RAW
+from tidemark.ledger.order_rows import SpanRow
+from tidemark.ledger.tally import SEVERAL
 from tidemark.normalization.decoder import Decoder
 from tidemark.normalization.decoding import decode_message
 from tidemark.normalization.erased_keys import EVER, EVERYWHERE, ErasedKeys, Erasure, KeyColumn, Noting, digest_of
@@ -25,9 +27,11 @@ LANDED = datetime(2026, 1, 1, tzinfo=UTC)
 class Collected:
     """What a decoder handed on."""
 
-    def __init__(self, *messages: dict[str, Any], erased: ErasedKeys | None = None) -> None:
-        """Decode messages of Canal, given as rows of ``raw``; with ``erased``, strip the events of these keys."""
-        module = resolve("canal_json")
+    def __init__(
+        self, *messages: dict[str, Any], erased: ErasedKeys | None = None, format_name: str = "canal_json"
+    ) -> None:
+        """Decode messages, given as rows of ``raw``; with ``erased``, strip the events of these keys."""
+        module = resolve(format_name)
         self.log: list[dict[str, Any]] = []
         self.quarantine: list[dict[str, Any]] = []
         decode = partial(decode_message, module, options=module.Options())
@@ -62,6 +66,29 @@ def test_every_event_is_a_row_that_leads_back_to_its_message() -> None:
         ("shop.b", 2, 0, '{"id":3}'),
     ]
     assert {row["landed_at"] for row in found.log} == {LANDED}
+
+
+@pytest.mark.parametrize(("databases", "known"), [("a", "a"), ("ab", SEVERAL), ("ba", SEVERAL), ([None], None)])
+def test_a_batch_tells_the_database_of_rows_that_no_table_names(databases: list[str], known: str | None) -> None:
+    """CDL leaves it out of the names of tables; of several it is told that they are several."""
+    for parts in ([databases], [[name] for name in databases]):  # in one file of raw, and in one for each message
+        spans = [
+            Collected(
+                *(
+                    {
+                        "value": msgspec.json.encode(
+                            {"op": "c", "after": {"id": 1}, "source": {"db": name, "table": "t", "lsn": 5}}
+                        )
+                    }
+                    for name in part
+                ),
+                format_name="cdl_json",
+            ).tally.spans["t"]
+            for part in parts
+        ]
+        for other in spans[1:]:
+            spans[0].add(other)
+        assert SpanRow.of(7, "t", spans[0]).database == known
 
 
 def test_messages_and_events_are_counted_once() -> None:

@@ -13,6 +13,7 @@ from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.positions import changed, encode_position, loaded
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
+from tidemark.quality.gathered import SEVERAL_DATABASES
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source
 from tidemark.sources.model import Source
@@ -170,7 +171,7 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
     "old_messages_in_a_file": (
         "canal_json",
         [_span(1, (5, 6), 0, 0, "a", 1), _span(2, (1, 2), 0, 0, "b", 1)],
-        {},
+        {"t": {TIME_WENT_BACK}},
     ),
     "late_events": ("debezium_json", [_span(1, (5, 6), 120, 900), _span(2, (3, 4), 119, 4)], {}),
     "late_events_beside_new_ones": ("debezium_json", [_span(1, (5, 6), 120, 9), _span(2, (3, 8), 119, 4)], {}),
@@ -211,7 +212,64 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
         ],
         {},
     ),
-    "a_path_that_sorts_lower": ("canal_json", [_span(1, (1, 2), 0, 0, "b", 1), _span(2, (3, 4), 0, 0, "a", 1)], {}),
+    "a_path_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (1, 2), 0, 0, "b", 1), _span(2, (3, 4), 0, 0, "a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_folder_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (1, 2), 0, 0, "/31-01-2026/a", 1), _span(2, (3, 4), 0, 0, "/01-02-2026/a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_path_that_sorts_lower_in_its_folder": (
+        "canal_json",
+        [_from(1, (1, 2), (0, 0, "/p0/b", 1), (0, 0, "/p1/b", 9)), _span(2, (3, 4), 0, 0, "/p0/a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "a_folder_that_is_filled_beside_another": (
+        "canal_json",
+        [_from(1, (1, 2), (0, 0, "/p0/a", 1), (0, 0, "/p1/a", 9)), _span(2, (3, 4), 0, 0, "/p0/b", 1)],
+        {},
+    ),
+    "a_folder_that_another_table_has": (
+        "canal_json",
+        [
+            _span(1, (1, 2), 0, 0, "/p1/a", 9),
+            _span(1, (1, 2), 0, 0, "/p0/a", 9, table="u"),
+            _span(2, (3, 4), 0, 0, "/p0/b", 1),
+        ],
+        {},
+    ),
+    "files_behind_records_of_kafka": (
+        "canal_json",
+        [_span(1, (1, 2), *KAFKA, 9), _span(2, (3, 4), 0, 0, "/a", 1)],
+        {"t": {LOG_WENT_BACK}},
+    ),
+    "late_events_in_a_path_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (3, 4), 0, 0, "/b", 1), _span(2, (1, 2), 0, 0, "/a", 1)],
+        {},
+    ),
+    "late_events_beside_new_ones_in_a_path_that_sorts_lower": (
+        "canal_json",
+        [_span(1, (3, 4), 0, 0, "/b", 1), _span(2, (1, 6), 0, 0, "/a", 1)],
+        {},
+    ),
+    "files_of_another_table_that_sort_lower": (
+        "canal_json",
+        [
+            _span(1, (1, 2), 0, 0, "/u-1", 9, table="u"),
+            _span(1, (1, 2), 0, 0, "/t-1", 9),
+            _span(2, (3, 4), 0, 0, "/t-2", 1),
+        ],
+        {},
+    ),
+    "a_later_interval": (
+        "canal_json",
+        [_span(1, (1, 2), 0, 1, "/b", 1), _span(2, (3, 4), 0, 2, "/a", 1)],
+        {},
+    ),
     "a_second_load": ("canal_json", [_span(1, (1, 3), *KAFKA, 9), _loaded(2, (5, 5), 3)], {"t": {UNPLACED_LOAD}}),
     "a_second_load_and_changes": (
         "canal_json",
@@ -283,6 +341,31 @@ def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
     assert {doubt.invariant for doubt in found} == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "held"),
+    [
+        ([], ["a"], False),
+        (["a"], ["a"], False),
+        ([None], ["a"], False),
+        (["a"], [None], False),
+        (["a"], ["b"], True),
+        ([], ["a", "b"], True),
+        (["a"], ["*"], True),
+        ([], ["*"], True),
+        (["a", "b"], ["b"], False),
+        (["a", "b"], ["c"], True),
+        (["*"], ["c"], False),
+    ],
+)
+def test_rows_of_another_database_are_held_once(old: list[str | None], new: list[str | None], *, held: bool) -> None:
+    """Where names of tables leave the database out; what was approved is no doubt any more."""
+    batches = [*((1, name) for name in old), *((2, name) for name in new)]
+    spans = [_span(batch, (batch, batch), batch, 1, database=name) for batch, name in batches]
+    found = doubts_about(_source("cdl_json"), spans, 1).get("t", [])
+    assert [doubt.invariant for doubt in found] == [SEVERAL_DATABASES] * held
+    assert all("`options: {with_database: true}`" in doubt.reason for doubt in found)
+
+
 @pytest.mark.parametrize(("asked", "expected"), [("block", ["block"]), ("warn", ["warn"]), ("off", [])])
 def test_the_source_file_says_whether_loads_behind_changes_are_held(asked: str, expected: list[str]) -> None:
     """A log that begins anew is held all the same."""
@@ -300,6 +383,9 @@ def test_a_doubt_says_what_decides_it() -> None:
     assert "`tidemark run shop --reprocess`" in went_back.reason
     (before,) = doubts_about(_source("debezium_json"), CASES["the_log_of_an_old_server_comes_late"][1], 1)["t"]
     assert "`log_restarts: [2026-03-01T05:00:00Z]`" in before.reason
+    (named,) = doubts_about(_source("canal_json"), CASES["a_folder_that_sorts_lower"][1], 1)["t"]
+    assert "`log_restarts: [2026-03-01T03:00:00Z]`" in named.reason
+    assert "with fields of time in `landing`, or names that rise" in named.reason
     (load,) = doubts_about(_source("canal_json"), CASES["a_second_load"][1], 1)["t"]
     assert load.value == 3
     assert "`tables: {t: {reloads: [2026-03-01T05:00:00Z]}}`" in load.reason

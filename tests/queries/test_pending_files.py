@@ -155,3 +155,16 @@ def test_a_path_that_names_no_time_is_remarked(daily: Source, lake: Lake) -> Non
         assert remark.startswith("not taken, as the path names a time that does not exist: 2 files (first: ")
         assert "2026-01-01T24/b.json" in remark
     assert Ledger(lake, hourly.source).files()[0].path.endswith("2026-01-01T23/a.json")
+
+
+def test_a_path_whose_numbers_run_together_without_zeros_is_remarked(daily: Source, lake: Lake) -> None:
+    """Land and plan say how many files no run takes, as it is not certain which time they name, and what to do."""
+    joined = daily.model_copy(update={"landing": daily.landing.replace("%Y-%m-%d/", "%Y%m%d/")})
+    deliver(joined, "20260101/a.json", "2026111/b.json")
+    for remarks in (plan_of(joined).remarks, run_stage("land", joined).remarks):
+        (remark,) = remarks
+        assert remark.startswith("not taken, as it is not certain which time the path names without its leading zeros")
+        assert "1 file (first: " in remark
+        assert "2026111/b.json" in remark
+    (row,) = Ledger(lake, joined.source).files()
+    assert row.path.endswith("20260101/a.json")

@@ -9,10 +9,12 @@ from pathlib import Path, PurePosixPath
 
 _DAY = re.compile(
     r"(?<!\d)(?P<year>20\d\d)(?P<gap>[-_/.]?)(?P<month>0[1-9]|1[0-2])(?P=gap)(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
-    r"|year=(?P<year2>20\d\d)/month=(?P<month2>0[1-9]|1[0-2])/day=(?P<day2>0[1-9]|[12]\d|3[01])(?!\d)"
+    r"|year=(?P<year2>20\d\d)/month=(?P<month2>0?[1-9]|1[0-2])/day=(?P<day2>0?[1-9]|[12]\d|3[01])(?!\d)"
+    r"|(?<!\d)(?P<year3>20\d\d)(?P<gap3>[-_])(?P<month3>0?[1-9]|1[0-2])(?P=gap3)(?P<day3>0?[1-9]|[12]\d|3[01])(?!\d)"
 )
+"""A day. Its numbers may lack their leading zeros where it is certain that they are a month and a day."""
 
-_HOUR = re.compile(r"/(?P<name>(?:hour|hr|h)=)?(?:[01]\d|2[0-3])/")
+_HOUR = re.compile(r"/(?:(?P<name>(?:hour|hr|h)=)(?:[01]?\d|2[0-3])|(?:[01]\d|2[0-3]))/")
 """A folder of an hour, directly below the day."""
 
 
@@ -62,12 +64,12 @@ def _literal(text: str) -> str:
 def _fields(found: re.Match[str]) -> str:
     if found["year2"]:
         return "year=%Y/month=%m/day=%d"
-    return found["gap"].join(("%Y", "%m", "%d"))
+    return (found["gap3"] or found["gap"]).join(("%Y", "%m", "%d"))
 
 
 def _day(found: re.Match[str]) -> date | None:
-    parts = [found["year"] or found["year2"], found["month"] or found["month2"], found["day"] or found["day2"]]
+    year, month, day = (found[name] or found[f"{name}2"] or found[f"{name}3"] for name in ("year", "month", "day"))
     try:
-        return date(*map(int, parts))
+        return date(int(year), int(month), int(day))
     except ValueError:
         return None

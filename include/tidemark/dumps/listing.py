@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -16,25 +15,10 @@ import structlog
 
 from tidemark.dumps.file_names import FileOrder, widths
 from tidemark.dumps.folders import in_folders, status_of
+from tidemark.dumps.landing_path import Pattern, parsed
 from tidemark.dumps.stored_file import locate
-from tidemark.dumps.time_fields import lacking
 from tidemark.errors import ConfigurationError
 from tidemark.values.iso8601 import from_micros, to_micros
-
-_DIGITS: Final = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2}
-
-_STATIC: Final = re.compile(r"(?:[^%*?]|%%)*")
-
-_AUTHORITY: Final = re.compile(r"(?:\w[\w+.-]*://[^/]*/)?")
-
-_QUERY: Final = re.compile(r"\?\w+=[^/]*$")
-
-_TOKEN: Final = re.compile(r"(?P<folders>(?:(?<=/)|^)\*\*/)|(?P<any>\*+)|(?P<one>\?)|%(?P<field>.?)|(?P<text>[^*?%]+)")
-
-_SHOWN: Final = r"(?![._])"
-"""Stands before a wildcard at the start of a name, so that it matches no hidden file."""
-
-_UNFINISHED: Final = (".tmp", ".part")
 
 _Listed = tuple[str, str, int, int]
 """Path, path below the root, size in bytes, time of the last change in epoch ns."""
@@ -78,22 +62,9 @@ class Listing:
     """Ordered by interval and by path, with the numbers in it as numbers."""
     untimed: list[str]
     """Sorted paths that name a time that does not exist, as hour 24 or the 30th of February: of no interval."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
-    """A landing pattern, taken apart."""
-
-    root: str
-    """The folder above the first wildcard or field of time."""
-    query: str
-    """Options at the end of a URI, with the question mark."""
-    path: re.Pattern[str]
-    """Matches a path below ``root``."""
-    rest: str
-    """The pattern below ``root``."""
-    depth: int | None
-    """How many levels of folders to list, ``root`` included; None for all."""
+    unpadded: list[str]
+    """Sorted paths that would match if numbers of their times had their leading zeros, where digits stand beside these:
+    ``2026111`` may be 1 November or 11 January."""
 
 
 def find(
@@ -116,7 +87,8 @@ def find(
 
     Args:
         pattern: a local path or URI with ``%Y %m %d %j %H %M %S`` (``%%`` for a percent sign), ``*`` and ``?`` within a
-            name and ``**/`` for any folders. A last name without wildcard may be a folder.
+            name and ``**/`` for any folders. A last name without wildcard may be a folder. A number of a time may
+            lack its leading zeros where no digit stands beside it.
         start: of the interval, UTC unless it has a zone; None for no bound.
         end: first moment after the interval; None for no bound.
         zone: the time zone of the times in paths.
@@ -126,12 +98,13 @@ def find(
             cannot be listed.
     """
     taken = parsed(pattern)
-    files, untimed = [], []
+    files, untimed, unpadded = [], [], []
     for path, name, size, modified in _list(taken, pattern):
-        match = taken.path.fullmatch(name)
-        if match is None:
+        times = taken.times(name)
+        if times is None:
+            unpadded += [_printable(path)] if taken.nearly(name) else []
             continue
-        interval = _period_start(match)
+        interval = _period_start(times)
         if interval is None:
             untimed.append(_printable(path))
             continue
@@ -142,7 +115,7 @@ def find(
             files.append(file)
     order = FileOrder(width_at=widths(file.path for file in files))
     files.sort(key=lambda file: (file.interval, order.text(file.path)))
-    return Listing(files=files, untimed=sorted(untimed))
+    return Listing(files=files, untimed=sorted(untimed), unpadded=sorted(unpadded))
 
 
 def _printable(path: str) -> str:
@@ -154,74 +127,6 @@ def _printable(path: str) -> str:
     if not _NO_UTF_8.search(path):
         return path  # else, its own backslashes are doubled: it is the path of no other file
     return path.replace("\\", r"\\").encode(errors="surrogateescape").decode(errors="backslashreplace")
-
-
-def parsed(pattern: str) -> Pattern:
-    """Return a landing pattern, taken apart.
-
-    Raises:
-        ConfigurationError: a field of time is unknown, or stands without a coarser one that it needs.
-    """
-    query = _QUERY.search(pattern) if "://" in pattern else None
-    path = pattern[: query.start()] if query else pattern
-    static, folder = _end(_STATIC, path), len(path.rstrip("/"))
-    cut = max(_end(_AUTHORITY, path), path.rfind("/", 0, min(static, folder)) + 1)
-    root, rest = path[:cut] or "./", path[cut:]
-    if rest.endswith("/") or not rest:
-        rest += "*"
-    elif rest == "**" or rest.endswith("/**"):
-        rest += "/*"
-    regex, depth = _compile(rest, pattern), None if "**/" in rest else rest.count("/") + (1 if _ends_wild(rest) else 2)
-    root = root.replace("%%", "%25" if "://" in root else "%")
-    return Pattern(root=root, query=query[0] if query else "", path=regex, rest=rest, depth=depth)
-
-
-def part_of(rest: str) -> re.Pattern[str]:
-    """Return the beginning of the part of a pattern below its root, down to a folder, as a regular expression."""
-    fields: list[str] = []
-    tokens = _TOKEN.finditer(rest.replace("%%", "\0"))
-    return re.compile("".join(_translate(token, fields, rest) for token in tokens), re.ASCII | re.DOTALL)
-
-
-def _end(regex: re.Pattern[str], text: str) -> int:
-    found = regex.match(text)
-    return found.end() if found else 0
-
-
-def _ends_wild(rest: str) -> bool:
-    return re.search(r"[*?][^/]*$", rest) is not None
-
-
-def _compile(rest: str, pattern: str) -> re.Pattern[str]:
-    """Return the part of a pattern below its root as a regular expression."""
-    fields: list[str] = []
-    parts = [_translate(token, fields, pattern) for token in _TOKEN.finditer(rest.replace("%%", "\0"))]
-    if problem := lacking(fields):
-        raise ConfigurationError(f"{pattern}: {problem}")
-    folder = "" if _ends_wild(rest) else f"(?:/{_SHOWN}[^/]+)?"
-    unfinished = "".join(rf"(?<!{re.escape(ending)})" for ending in _UNFINISHED if not rest.endswith(ending))
-    return re.compile("".join(parts) + folder + unfinished, re.ASCII | re.DOTALL)
-
-
-def _translate(token: re.Match[str], fields: list[str], pattern: str) -> str:
-    shown = _SHOWN if token.start() == 0 or token.string[token.start() - 1] == "/" else ""
-    if token["folders"]:
-        return f"(?:{_SHOWN}[^/]+/)*"
-    if token["any"]:
-        return shown + "[^/]*"
-    if token["one"]:
-        return shown + "[^/]"
-    if token["text"]:
-        return re.escape(token["text"].replace("\0", "%"))
-    field = token["field"]
-    if field not in _DIGITS:
-        raise ConfigurationError(
-            f"{pattern}: unknown field of time '%{field}'; allowed are %{' %'.join(_DIGITS)}, and %% for a percent sign"
-        )
-    if field in fields:
-        return f"(?P={field})"
-    fields.append(field)
-    return f"(?P<{field}>[0-9]{{{_DIGITS[field]}}})"
 
 
 def moments(shown: int, zone: tzinfo) -> tuple[int, ...]:
@@ -237,9 +142,8 @@ def moments(shown: int, zone: tzinfo) -> tuple[int, ...]:
     return (first, second) if second > first else (first,)
 
 
-def _period_start(found: re.Match[str]) -> int | None:
+def _period_start(part: Mapping[str, int]) -> int | None:
     """Return the start of the period that a path names, µs; 0 if it names none, None if there is no such time."""
-    part = {name: int(digits) for name, digits in found.groupdict().items()}
     if not part:
         return 0
     try:
@@ -274,7 +178,7 @@ def _list_local(root: Path, taken: Pattern) -> Iterator[_Listed]:
     for entry in in_folders(root, taken.depth):
         name = entry.path.removeprefix(str(root)).lstrip("/")
         if not entry.is_file(follow_symlinks=False):
-            if taken.path.fullmatch(name):
+            if taken.times(name) is not None:
                 _log.warning("landing_entry_skipped", path=_printable(entry.path), reason="not a regular file")
         elif status := status_of(entry):
             yield entry.path, name, status.st_size, status.st_mtime_ns

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from tidemark.dumps.listing import Pattern, parsed, part_of
+from tidemark.dumps.landing_path import Pattern, parsed, part_of
 from tidemark.dumps.stored_file import locate
 
 _MOST_FOLDERS: Final = 1000

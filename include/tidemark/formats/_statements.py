@@ -33,6 +33,17 @@ _WORDS = re.compile(r"([A-Za-z]+)(?:\s+([A-Za-z]+))?")
 _AFTER_COMMON_TABLES = re.compile(r"\)\s*(INSERT|UPDATE|DELETE|REPLACE|MERGE)\b", re.IGNORECASE)
 """``WITH name AS (SELECT ...) UPDATE ...``."""
 
+_CALLS = re.compile(
+    rf"(?:SELECT|DO){_BLANK}++(?:`[^`]+`|[\w$]+)(?:{_BLANK}*+\.{_BLANK}*+(?:`[^`]+`|[\w$]+))?{_BLANK}*+\(",
+    re.DOTALL | re.IGNORECASE,
+)
+"""MySQL logs a function that changed rows so: ``SELECT `shop`.`f`(5)``. It logs no other SELECT."""
+
+_FILLS = "CREATE ... SELECT"
+
+_NEW_TABLE = re.compile(rf"CREATE(?:{_BLANK}++OR{_BLANK}++REPLACE)?{_BLANK}++TABLE\b", re.DOTALL | re.IGNORECASE)
+"""A temporary table is another thing: nothing captures it."""
+
 _ANALYZED = re.compile(r"ANALYZE\s+(?:FORMAT\s*=\s*\w+\s+)?(INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
 """MariaDB runs the statement, and shows how it did."""
 
@@ -56,8 +67,12 @@ def executed(statement: str) -> str:
     return statement[at:]
 
 
-def row_change(statement: str | None) -> str | None:
-    """Return the verb of a statement that changes rows (``UPDATE``), in capitals; None for any other statement."""
+def row_change(statement: str | None, dialect: str = "mysql") -> str | None:
+    """Return the verb of a statement that changes rows (``UPDATE``), in capitals; None for any other statement.
+
+    MySQL logs two more such statements, if the log is not in ROW format: a new table that is filled from others, and a
+    function or procedure that changes rows.
+    """
     statement = executed(statement or "")
     words = _first_words(statement)
     if words is None:
@@ -71,7 +86,30 @@ def row_change(statement: str | None) -> str | None:
         return found[1].upper() if found else None
     if verb == "LOAD":
         return "LOAD" if second in {"DATA", "XML"} else None
-    return verb if verb in _CHANGES else None
+    if verb in _CHANGES:
+        return verb
+    return _logged_by_mysql(statement, words.start(), verb) if dialect == "mysql" else None
+
+
+def _logged_by_mysql(statement: str, at: int, verb: str) -> str | None:
+    """Return the verb of a statement that MySQL logs only where it changes rows; None for any other statement."""
+    if verb == "CREATE":
+        created = _NEW_TABLE.match(statement, at)
+        return _FILLS if created and _is_filled(statement, created.end()) else None
+    if verb == "CALL" or (verb in {"SELECT", "DO"} and _CALLS.match(statement, at)):
+        return verb
+    return None
+
+
+def _is_filled(statement: str, at: int) -> bool:
+    """Return whether a new table gets the rows of a query: ``AS SELECT``, ``AS TABLE t``, ``AS VALUES ROW(1)``."""
+    depth = 0
+    for piece in _PIECES.finditer(statement, at):
+        depth += (piece[0] == "(") - (piece[0] == ")")
+        word = piece[0].upper()
+        if word == "SELECT" or (depth == 0 and word in {"TABLE", "VALUES"}):
+            return True
+    return False
 
 
 def schema_change(statement: str) -> bool:

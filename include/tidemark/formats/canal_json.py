@@ -217,7 +217,10 @@ def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | 
 def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event]:
     """Return the events of a message that is not a row change."""
     type_ = (flat.type or "").upper()
-    if flat.isDdl or type_ in SCHEMA_CHANGES or (type_ == "QUERY" and schema_change(flat.sql or "")):
+    verb = row_change(flat.sql) if type_ == "QUERY" and not flat.isHeartbeat else None
+    annotates = verb is not None and options.annotations and not flat.database
+    is_schema_change = type_ == "QUERY" and not annotates and schema_change(flat.sql or "")
+    if flat.isDdl or type_ in SCHEMA_CHANGES or is_schema_change:
         images.refuse_rows("a schema change", flat.type, flat.data, flat.old)
         return _schema_change(flat, type_, order, options)
     kind = "heartbeat" if flat.isHeartbeat else CONTROLS.get(type_)
@@ -225,8 +228,7 @@ def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event
         allowed = ", ".join([*OPERATIONS, *sorted(SCHEMA_CHANGES), *CONTROLS])
         raise UnknownOperationError(f"`type` is {flat.type!r}; Canal JSON knows {allowed}")
     images.refuse_rows("a control event", flat.type, flat.data, flat.old)
-    verb = row_change(flat.sql) if kind == "query" else None
-    if verb is not None and (flat.database or not options.annotations):
+    if verb is not None and not annotates:
         raise statement_only(verb, flat.sql or "", "" if flat.database else _ANNOTATED)
     return [
         ControlEvent(

@@ -149,6 +149,7 @@ class Found(NamedTuple):
     committed_at: int | None
     captured_at: int | None
     transaction: str | None
+    of_database: str | None = None
 
 
 def _found(payload: Payload, message: Message, options: Options) -> Found:
@@ -195,6 +196,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),
         transaction=None if source.txId is None else str(source.txId),
+        of_database=(source.db or None) if source.table and not options.with_database else None,
     )
 
 
@@ -235,6 +237,7 @@ def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Option
         partial=bool(absent or lobs),
         absent=absent,
         key=_cdl.key(bytes(payload.unique), layouts),
+        of_database=found.of_database,
     )
 
 

@@ -141,13 +141,13 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
         allowed = ", ".join([*OPERATIONS, *SCHEMA_CHANGES, *CONTROLS])
         raise UnknownOperationError(f"`op` is {payload.op!r}; a Blob message has {allowed}")
     _refuse_rows(payload)
-    if op in SCHEMA_CHANGES:
-        return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
-    text = (payload.ddl.text if payload.ddl else None) if op == "QUERY" else None
-    if text and schema_change(text):
-        return _schema_change(payload, described(bytes(envelope.schema)), moment, options)
-    if (verb := row_change(text)) and not options.annotations:
-        raise statement_only(verb, text or "", _ANNOTATED)
+    schema = described(bytes(envelope.schema))
+    text = (payload.ddl.text if payload.ddl else None) or ""
+    verb = row_change(text, schema.dialect) if op == "QUERY" or op in SCHEMA_CHANGES else None
+    if verb and not options.annotations:
+        raise statement_only(verb, text, _ANNOTATED)
+    if op in SCHEMA_CHANGES or (op == "QUERY" and not verb and schema_change(text)):
+        return _schema_change(payload, schema, moment, options)
     return [
         ControlEvent(
             kind=CONTROLS[op],

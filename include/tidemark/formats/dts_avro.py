@@ -32,7 +32,7 @@ from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation
 from tidemark.formats import Placing, Traits
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
-from tidemark.formats._dts.ddl import DIALECTS, subject_of, truncated
+from tidemark.formats._dts.ddl import DIALECTS, refuse_row_change, subject_of, truncated
 from tidemark.formats._dts.fields import Fields, merged
 from tidemark.formats._dts.names import key_of, table_of
 from tidemark.formats._dts.record import Image, Record
@@ -277,6 +277,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
     if not isinstance(statement, str) or not statement.strip():
         raise MalformedMessageError("a DDL without the text of its statement in `afterImages`")
     dialect = DIALECTS.get(record.source, "mysql")
+    refuse_row_change(statement, dialect)
     subject = subject_of(statement, record.object_name, record.tags)
     emptied = truncated(statement, dialect, subject)
     change = SchemaChange(

@@ -276,8 +276,7 @@ def _column(name: str, tree: Tree, listed: TableColumn | None) -> Column:
     Raises:
         UnknownTypeError: rows have no such type.
     """
-    stored = _stored(name, tree)
-    kind, logical = stored["type"], stored.get("logical")
+    kind, logical = (stored := _stored(name, tree))["type"], stored.get("logical")
     if logical == "decimal" and kind in {"bytes", "fixed"}:
         return _decimal(name, stored)
     if (kind, str(logical)) in LOGICAL:
@@ -292,10 +291,11 @@ def _column(name: str, tree: Tree, listed: TableColumn | None) -> Column:
 
 
 def _decimal(name: str, stored: Tree) -> Column:
+    """Return a decimal of any scale: Oracle's NUMBER(5, -2) and NUMBER(2, 5) are numbers, too."""
     precision, scale = stored.get("precision"), stored.get("scale", 0)
-    if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and 0 < precision <= 38):
+    if not (type(precision) is int and type(scale) is int and precision > 0 and max(precision, abs(scale)) < 10_000):
         raise UnknownTypeError(
-            f"column '{name[:80]}' is a decimal of precision {precision} and scale {scale}, which Iceberg does not "
-            "have; let the endpoint write no logical types"
+            f"column '{name[:80]}' is a decimal of precision {precision} and scale {scale}; both must be whole numbers "
+            "of up to four digits, or let the endpoint write no logical types"
         )
-    return Column(name=name, type=f"decimal({precision}, {scale})", encoding=Encoding.UNSCALED_BASE64)
+    return Column(name=name, type=f"decimal({max(precision, scale)}, {scale})", encoding=Encoding.UNSCALED_BASE64)

@@ -47,6 +47,7 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
     commits_from: str | None = None
     changes_to: str | None = None
     commits_by: str | None = None
+    database: str | None = None
 
     @classmethod
     def of(cls, batch: int, name: str, span: Span) -> SpanRow:
@@ -65,4 +66,5 @@ class SpanRow(LedgerRow, frozen=True, kw_only=True):
             commits_from=span.commits_from or None,
             changes_to=span.changes_to or None,
             commits_by=span.commits_by,
+            database=span.database,
         )

@@ -125,6 +125,7 @@ SPANS = pa.schema(
         ("commits_from", pa.string()),
         ("changes_to", pa.string()),
         ("commits_by", pa.string()),
+        ("database", pa.string()),
         ("at", INSTANT),
     ]
 )
@@ -134,7 +135,7 @@ them was read. ``back`` is the earliest time of the changes from one on that was
 where they all are later than all before it; ``back_to`` is the position of that one. Where messages carry commits, and
 positions do not rise with these (PostgreSQL): ``commits_from`` is the lowest place in the log of a last commit before a
 change, ``changes_to`` the highest place of a change that carries one. ``commits_by`` is the connector, ``*`` for
-several."""
+several. ``database`` is that of the rows, where the table's name leaves it out, likewise."""
 
 SHAPES = pa.schema(
     [

@@ -57,7 +57,7 @@ class Load(msgspec.Struct):
 
 
 SEVERAL = "*"
-"""``Span.commits_by`` of more than one; no connector is called so."""
+"""``Span.commits_by`` or ``Span.database`` of more than one; no connector and no database is called so."""
 
 
 class Span(msgspec.Struct):
@@ -87,6 +87,9 @@ class Span(msgspec.Struct):
     """The highest place of a change that carries one, encoded likewise."""
     commits_by: str | None = None
     """Who read the log that these places are of; ``SEVERAL``, or None if no change carries a commit."""
+    database: str | None = None
+    """The database of the rows, where the table's name leaves it out (``ChangeEvent.of_database``). ``SEVERAL``, or
+    None if none is known."""
 
     def add(self, other: Span) -> None:
         """Widen the span by another one."""
@@ -96,10 +99,8 @@ class Span(msgspec.Struct):
         self.last = either(max, self.last, other.last)
         self.commits_from = min(self.commits_from or other.commits_from, other.commits_from or self.commits_from)
         self.changes_to = max(self.changes_to, other.changes_to)
-        if self.commits_by is None or other.commits_by is None:
-            self.commits_by = other.commits_by if self.commits_by is None else self.commits_by
-        elif self.commits_by != other.commits_by:
-            self.commits_by = SEVERAL
+        self.commits_by = _one_of(self.commits_by, other.commits_by)
+        self.database = _one_of(self.database, other.database)
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
         if other.back is not None and (self.back is None or other.back < self.back):
@@ -116,6 +117,12 @@ def log_of(position: str) -> int:
     """Return which log of the source an encoded position is in: 1, and one more for each restart or reload before."""
     first = position.partition(".")[0][2:]
     return int(first) // 2 + 1 if first.isdecimal() else 1
+
+
+def _one_of(one: str | None, other: str | None) -> str | None:
+    """Return the one name of two; ``SEVERAL`` if they differ."""
+    names = {one, other} - {None}
+    return names.pop() if len(names) == 1 else SEVERAL if names else None
 
 
 def either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:

@@ -99,6 +99,7 @@ class Decoder:
                 course = spans.course_of(rows, group.events)
                 self._courses.follow(table, course, logs, group.indexes)
                 span = spans.of_rows(course)
+                span.database = spans.database_of(group.events)
                 self._tally.spans.setdefault(table, Span()).add(span)
                 if not is_placed(span.oldest):
                     unplaced.add(table)

@@ -17,6 +17,8 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.positions import DELIVERY, is_by_time
 from tidemark.quality.doubt import Doubt
+from tidemark.quality.file_places import folder_of, folders_of, highest_beside
+from tidemark.quality.gathered import of_databases
 from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads
 from tidemark.quality.verdicts import Invariant
@@ -31,6 +33,8 @@ _SET_BACK = timedelta(minutes=1)
 """By how much the clock of a server may be set back in one log, so that later changes have earlier times."""
 
 _BELOW = "their positions begin below it"
+
+_BEFORE_BY_NAME = "their files come before it by the order of names, which alone orders them"
 
 
 def doubts_about(
@@ -50,9 +54,13 @@ def doubts_about(
     found = defaultdict[str, list[Doubt]](list)
     by_offset = source.traits.orders_by_offset
     begun_again = by_offset and _have_begun_again(offsets, published)
+    folders = folders_of(span for rows in old.values() for span in rows)
     for tables in _logs(old, new, by_offset=by_offset):
         before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
-        doubts = [*_went_back(source, before, now), *_came_before(source, before, now)]
+        if by_offset and folder_of(max(span.newest for span in now)):
+            doubts = _misnamed(source, before, now, highest_beside(before, now, folders))
+        else:
+            doubts = [*_went_back(source, before, now), *_came_before(source, before, now)]
         for name in tables:
             before, now = (list(filter(_placed, of[name])) for of in (old, new))
             found[name] += doubts or _crossed(source, before, now, begun_again=begun_again)
@@ -60,7 +68,7 @@ def doubts_about(
     for name in {span.object for span in turned if not found[span.object]}:
         found[name].append(_turn(source, turned))
     for name, rows in new.items():
-        found[name] += of_loads(source, name, old[name], rows)
+        found[name] += [*of_loads(source, name, old[name], rows), *of_databases(source, old[name], rows)]
     return {name: doubts for name, doubts in found.items() if doubts}
 
 
@@ -77,13 +85,13 @@ def _logs(
 ) -> list[list[str]]:
     """Return the tables with new and old changes, in groups whose positions can be compared.
 
-    Where positions are offsets of Kafka, each table is in a partition of its own. Files and lines say nothing: their
-    names belong to the delivery. Elsewhere all tables share the log of the source: in a log that is not in the order of
-    commits, one table alone may well go back.
+    Where positions are offsets of Kafka, or places in files, each table is in a partition or in files of its own.
+    Elsewhere all tables share the log of the source: in a log that is not in the order of commits, one table alone may
+    well go back.
     """
     known = [name for name, rows in sorted(new.items()) if _any_placed(rows) and _any_placed(old.get(name, ()))]
     if by_offset:
-        return [[name] for name in known if _is_offset(max(span.newest for span in old[name] if _placed(span)))]
+        return [[name] for name in known if _is_dumped(max(span.newest for span in old[name] if _placed(span)))]
     return [known] if known else []
 
 
@@ -106,6 +114,21 @@ def _came_before(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRo
     """Return the doubt about new changes that are all earlier than all old ones and lie above them."""
     lowest = min((span.oldest or "" for span in now), default="")
     return _earlier(source, before, now) if lowest > max(span.newest for span in before) else []
+
+
+def _misnamed(
+    source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], highest_before: str | None
+) -> list[Doubt]:
+    """Return the doubt about new changes that their files order otherwise among old ones than their times do.
+
+    ``highest_before`` is the highest of the old places that they are compared with.
+    """
+    if highest_before is None:
+        return []
+    if max(span.newest for span in now) < highest_before:
+        return _later(source, before, now, _BEFORE_BY_NAME)
+    above = min((span.oldest or "" for span in now), default="") > highest_before
+    return _earlier(source, before, now) if above else []
 
 
 def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], *, begun_again: bool) -> list[Doubt]:
@@ -229,6 +252,13 @@ def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
 
 
 def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
+    if folder_of(position or ""):
+        reason = (
+            f"{seen}. If names of files do not rise with time (DD-MM-YYYY, random names), write "
+            f"{line_and_command(source, begins)}, and see that later files do not need it: with fields of time in "
+            "`landing`, or names that rise. If they are late events, or of other rows than those files, approve the cut"
+        )
+        return Doubt(LOG_WENT_BACK, 1, reason, position)
     reason = (
         f"{seen}. If the source's log began anew (failover, upgrade, restore, new topic), or messages have their place "
         "in the log only since then, write "
@@ -252,6 +282,6 @@ def _any_placed(spans: Iterable[SpanRow]) -> bool:
     return any(map(_placed, spans))
 
 
-def _is_offset(position: str) -> bool:
-    """Return whether a place in the dump is the offset of a Kafka record, not a file and a line (``Message.order``)."""
-    return position.partition(".")[2].startswith("011.")
+def _is_dumped(position: str) -> bool:
+    """Return whether a position is a place in the dump: the offset of a Kafka record, or a place in a file."""
+    return position.partition(".")[2].startswith("011.") or folder_of(position) is not None

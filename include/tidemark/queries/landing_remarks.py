@@ -36,6 +36,12 @@ def of_pending(source: Source, files: Pending, start: datetime | None) -> Iterat
             f"not taken, as the path names a time that does not exist: {counted(len(files.untimed), 'file')} (first: "
             f"{files.untimed[0]}); hours are 00 to 23"
         )
+    if files.unpadded:
+        yield (
+            "not taken, as it is not certain which time the path names without its leading zeros: "
+            f"{counted(len(files.unpadded), 'file')} (first: {files.unpadded[0]}); deliver the files under names with "
+            "all digits, or with a sign between the numbers"
+        )
 
 
 def of_ends(hashed: Iterable[Hashed], unended: Sequence[str]) -> Iterator[str]:

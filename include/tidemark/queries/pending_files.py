@@ -32,6 +32,8 @@ class Pending:
     """The interval of the run. Of a run without bounds: from the first time that a path names to the last."""
     untimed: Sequence[str]
     """Paths that match and name a time that does not exist."""
+    unpadded: Sequence[str]
+    """Paths that would match with the leading zeros that their times lack, where it is not certain which these are."""
     passed_over: Sequence[DumpFile]
     """Files that lie between the first interval that was run and this one, that no interval has, and that are not
     landed as they are. Older files are history that nobody asked for."""
@@ -71,6 +73,7 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
         fresh=[file for file in due if file.path not in left_out],
         covers=_span(listing.files) if start is None and end is None else (start, end),
         untimed=listing.untimed,
+        unpadded=listing.unpadded,
         passed_over=_passed_over([file for file in others if not _known(file, known, equal)], earlier, start),
         rows=rows,
         landed=landed,

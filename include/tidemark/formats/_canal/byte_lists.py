@@ -1,7 +1,8 @@
 """Bytes that are written as lists of signed numbers: ``"[106, 103, -1, 0]"``, as Huawei DRS writes them.
 
 Canal itself writes each byte as one Latin-1 character, and a BLOB may well hold the text ``[1, 2]``. So a text that can
-be read in both ways is refused until the option ``bytes`` says which one is meant. A JSON array has one meaning only.
+be read in both ways is refused until the option ``bytes`` says which one is meant, and so is a list of unsigned numbers
+(``[200]``). A JSON array has one meaning only.
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ def _is_list(value: bytes, writing: Writing) -> bool:
     """Return whether a value is to be read as a list. With ``number_list``, every value other than null is."""
     if value == NULL:
         return False
-    return writing == "number_list" or value[:1] == b"[" or _numbers(_text(value)) is not None
+    return writing == "number_list" or value[:1] == b"[" or _numbers(_text(value), most=255) is not None
 
 
 def _latin1(name: str, value: bytes, writing: Writing) -> msgspec.Raw:
     """Return the bytes of a list as JSON text in which each byte is one character."""
     is_text = value[:1] != b"["
-    numbers = _numbers(_text(value) if is_text else value.decode(errors="replace"))
     shown = value[:80].decode(errors="replace")
-    if numbers is None:
-        raise UnreadableValueError(f"column '{name}' has bytes written as {shown}, which is no list of signed bytes")
     if is_text and writing is None:
         raise UnreadableValueError(
             f"column '{name}' has bytes written as {shown}: a list of bytes, or the text itself? Write the option "
             "`bytes: number_list` (Huawei DRS) or `bytes: latin1` (Canal) in the source file, then retry"
         )
+    numbers = _numbers(_text(value) if is_text else value.decode(errors="replace"))
+    if numbers is None:
+        raise UnreadableValueError(f"column '{name}' has bytes written as {shown}, which is no list of signed bytes")
     return msgspec.Raw(_encode(numbers.decode("latin-1")))
 
 
@@ -76,11 +77,11 @@ def _text(value: bytes) -> str:
         return ""
 
 
-def _numbers(text: str) -> bytes | None:
-    """Return the bytes that a list of signed numbers names; None if the text is no such list."""
+def _numbers(text: str, most: int = 127) -> bytes | None:
+    """Return the bytes that a list of numbers from -128 to ``most`` names; None if the text is no such list."""
     if _LIST.fullmatch(text) is None:
         return None
     numbers = [int(number) for number in text.strip("[] \t\r\n").split(",") if number.strip()]
-    if not all(-128 <= number <= 127 for number in numbers):
+    if not all(-128 <= number <= most for number in numbers):
         return None
     return bytes(number & 0xFF for number in numbers)

@@ -17,6 +17,9 @@ from tidemark.formats._json import NULL, members, read
 
 _BINARY = re.compile(r"\s*binary\b\s*(?:\(\s*(\d{1,3})\s*\))?", re.IGNORECASE)
 
+_WITHOUT_LENGTH = re.compile(r"\s*var(?:binary|char)\b(?!\s*\()", re.IGNORECASE)
+"""A type that MySQL does not have without a length: the producer leaves lengths out, as Huawei DRS does."""
+
 _types = msgspec.json.Decoder(dict[str, str])
 
 _text = msgspec.json.Decoder(str)
@@ -37,17 +40,22 @@ def as_stored(image: bytes, columns: tuple[str, ...], types: msgspec.Raw, writin
         UnreadableValueError: as for ``byte_lists.rewritten``.
     """
     image = byte_lists.rewritten(image, columns, writing)
-    widths = _widths(bytes(types))
+    widths = _widths(bytes(types), lengths=writing != "number_list")
     return _padded(image, widths) if widths else image
 
 
 @functools.lru_cache(maxsize=1024)
-def _widths(types: bytes) -> Mapping[str, int]:
-    """Return the number of bytes of each BINARY column, from ``mysqlType``."""
+def _widths(types: bytes, *, lengths: bool) -> Mapping[str, int]:
+    """Return the number of bytes of each BINARY column, from ``mysqlType``.
+
+    BINARY alone has one byte, unless the producer leaves lengths out: then how many it has is not known.
+    """
     if b"inary" not in types and b"INARY" not in types:
         return _NONE
-    found = {name: _BINARY.match(text) for name, text in read(_types, types).items()}
-    return {name: int(match[1] or 1) for name, match in found.items() if match}
+    texts = read(_types, types)
+    lengths = lengths and not any(map(_WITHOUT_LENGTH.match, texts.values()))
+    found = {name: _BINARY.match(text) for name, text in texts.items()}
+    return {name: int(match[1] or 1) for name, match in found.items() if match and (match[1] or lengths)}
 
 
 def _padded(image: bytes, widths: Mapping[str, int]) -> bytes:

@@ -163,13 +163,14 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
         return ControlEvent(
             kind="table_description", position=position, committed_at=committed_at, captured_at=captured_at
         )
-    if verb := row_change(change.ddl):
+    dialect = DIALECTS.get(source.connector or "", "mysql")
+    if verb := row_change(change.ddl, dialect):
         raise statement_only(verb, change.ddl)
     return SchemaChange(
         table=_table(change, source),
         position=position,
         statement=change.ddl,
-        dialect=DIALECTS.get(source.connector or "", "mysql"),
+        dialect=dialect,
         committed_at=committed_at,
         captured_at=captured_at,
         together=_together(source),

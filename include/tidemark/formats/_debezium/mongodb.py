@@ -27,6 +27,8 @@ KEY = ("_id",)
 
 _WRAPPED_INTEGERS = ({"$numberLong"}, {"$numberInt"})
 
+_BARE = "; the connector writes the id as text of extended JSON, so a transform or a converter of the key changed it"
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -54,10 +56,14 @@ def row_of(operation: Operation, before: bytes | None, after: bytes | None, key:
 def _row(document: bytes, key: bytes | None) -> bytes:
     """Return the image of a document. The id is taken from the record key or, without a key, from the document."""
     found = members(_text(document).encode())
-    identity = _of_key(key) if key is not None else bytes(found.get("_id", ABSENT))
+    own = bytes(found.get("_id", ABSENT))
+    identity = _of_key(key) if key is not None else own
     if not identity:
         raise MissingKeyError("a document without `_id`, and no record key that tells it")
-    return b'{"_id":%b,"document":%b}' % (_encode(_canonical(identity)), document)
+    canonical = _canonical(identity)
+    if own[:1] == b'"' and canonical[:1] != '"':  # `1004` and `"1004"` are two documents
+        raise MalformedMessageError(f"the record key has the id {canonical[:60]}, and the document {own[:60]!r}{_BARE}")
+    return b'{"_id":%b,"document":%b}' % (_encode(canonical), document)
 
 
 def _deleted_row(before: bytes | None, key: bytes | None) -> bytes:
@@ -89,7 +95,7 @@ def _canonical(identity: bytes) -> str:
     try:
         value = msgspec.json.decode(identity)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise MalformedMessageError(f"the id of a document is no extended JSON: {error}") from error
+        raise MalformedMessageError(f"the id of a document is no extended JSON: {error}{_BARE}") from error
     if isinstance(value, dict) and value.keys() in _WRAPPED_INTEGERS:
         (value,) = value.values()
         return str(value)

@@ -54,6 +54,8 @@ class Source(msgspec.Struct, gc=False):
     """Of Lindorm."""
     keyspace: str | None = None
     """Of Vitess and Cassandra: the logical database. ``db`` is empty there."""
+    database_id: str | None = None
+    """Of Spanner: the database, which ``db`` may lack."""
     table: str | None = None
     collection: str | None = None
     """Of MongoDB."""
@@ -240,12 +242,13 @@ def load(source: Source, operation: Operation) -> Position | None:
 def table(source: Source) -> TableId | None:
     """Return the table of an event; None if ``source`` names none.
 
-    The database is the instance of Lindorm, and the keyspace of Vitess and Cassandra.
+    The database is the instance of Lindorm, the keyspace of Vitess and Cassandra, and the id of Spanner's database.
     """
     name = source.table or source.collection
     if not name:
         return None
-    return _table_id(source.keyspace or source.db or None, source.schema or source.namespace or None, name)
+    database = source.keyspace or source.db or source.database_id or None
+    return _table_id(database, source.schema or source.namespace or None, name)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,4 +1,7 @@
-"""The tables that a TRUNCATE empties. For DDL, DTS gives the text, but often only the database of the table."""
+"""The text of DDL: the tables that a TRUNCATE empties, and changes of rows, which are none.
+
+DTS gives the text, but often only the database of the table.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Final
 from tidemark.errors import IncompleteMessageError, MalformedMessageError
 from tidemark.events import TableId
 from tidemark.formats._dts.names import names_in, table_of
+from tidemark.formats._statements import row_change, statement_only
 from tidemark.formats._truncations import empties, truncation_in
 
 DIALECTS: Final[Mapping[str, str]] = {
@@ -66,6 +70,23 @@ def _check_logical(statement: str, name: str, subject: TableId) -> None:
 def _names(statement: str, name: str) -> bool:
     """Return whether a name stands in a statement, in any case; an empty name does."""
     return not name or re.search(rf"(?<![\w$@]){re.escape(name)}(?![\w$@])", statement.casefold()) is not None
+
+
+def refuse_row_change(statement: str, dialect: str) -> None:
+    """Refuse text that changes rows: they would be lost.
+
+    PostgreSQL's rows come from its log, whatever the text says: a trigger takes all that the client sent
+    (``current_query()``), where other statements may stand before the DDL.
+
+    Raises:
+        IncompleteMessageError: a log of MySQL in STATEMENT or MIXED format has the text in place of the rows.
+        MalformedMessageError: no such log is known of the source.
+    """
+    verb = None if dialect == "postgres" else row_change(statement, dialect)
+    if verb is not None and dialect == "mysql":
+        raise statement_only(verb, statement)
+    if verb is not None:
+        raise MalformedMessageError(f"a DDL whose text changes rows, without the rows ({verb}): {statement[:200]!r}")
 
 
 def truncated(statement: str, dialect: str, named: TableId | None) -> list[TableId]:

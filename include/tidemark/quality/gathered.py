@@ -1,0 +1,32 @@
+"""The doubt about tables whose rows come from several databases, where the table's name leaves the database out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidemark.ledger.order_rows import SpanRow
+from tidemark.ledger.tally import SEVERAL
+from tidemark.quality.doubt import Doubt
+from tidemark.sources.model import Source
+from tidemark.text import harmless
+
+SEVERAL_DATABASES = "tables whose rows come from several databases"
+
+
+def of_databases(source: Source, old: Iterable[SpanRow], new: Iterable[SpanRow]) -> list[Doubt]:
+    """Return the doubt about new rows of another database than the rows of their table that are there.
+
+    Once it was approved, rows of several databases are published, and the table is not in doubt any more.
+    """
+    before, now = ({span.database for span in spans if span.database} for spans in (old, new))
+    together = before | now
+    if SEVERAL in before or now <= before or (len(together) == 1 and SEVERAL not in together):
+        return []
+    named = ", ".join(sorted(harmless(name) for name in together)).replace(SEVERAL, "...")
+    reason = (
+        f"its rows come from several databases ({named}), and rows of equal keys overwrite "
+        "each other. Write `options: {with_database: true}` into the source file, and name its tables with their "
+        f"databases there, then run `tidemark run {source.source} --reprocess`. If it is one database that got another "
+        "name, approve the cut"
+    )
+    return [Doubt(SEVERAL_DATABASES, 1, reason)]
