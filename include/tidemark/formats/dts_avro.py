@@ -85,9 +85,6 @@ CONTROLS = {
 }
 """Control events. One more operation, ``DDL``, is a schema change."""
 
-_FILLER = 48
-"""Bytes of a filler of change tracking, which is no Record. The SDK of DTS passes over values of this length."""
-
 _LAST_SECOND = 253_402_300_799
 """The last second of the year 9999. A larger number does not count seconds."""
 
@@ -143,7 +140,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     try:
         record = dts_record.read(message.value, style_of)
     except MalformedMessageError:
-        if len(message.value) == _FILLER:
+        if len(message.value) == dts_record.FILLER:
             return [ControlEvent(kind="noop", position=changed(*message.order))]
         raise
     if not 0 <= record.seconds <= _LAST_SECOND:

@@ -15,9 +15,8 @@ A message without what its connector orders by has no place, and is set aside. O
 less, if the transform does not add it: by ts_ms, or by the place in the dump alone.
 
 The rank puts the delete of a key change before its create. It stands behind the delivery where changes of one row may
-share all that is before it. The delivery (``positions.placed``) is the event's number in
-its transaction, 0 if the message has none, and the place in the dump. What stands before and behind it is the same in
-an event that is sent again.
+share all that is before it. The delivery (``positions.placed``) is the event's number in its transaction, 0 if the
+message has none, and the place in the dump. What stands before and behind it is the same in an event sent again.
 
 A transaction that MySQL compressed (``binlog_transaction_compression``) is one entry of the log: all its changes have
 one ``pos``, and ``row`` starts again with each of its parts. So ``row`` orders nothing there, and the delivery does.

@@ -35,6 +35,9 @@ OPERATIONS: Final = (
 )  # fmt: skip
 """``operation``."""
 
+FILLER: Final = 48
+"""Bytes of a filler of change tracking, which is no Record. The SDK of DTS passes over values of this length."""
+
 _NUMBER: Final = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 
 _BEGIN: Final = re.compile(rb"(?:[\x80-\xff]{0,9}[\x00-\x7f]){2}([\x80-\xff]{0,9}[\x00-\x7f])")

@@ -15,7 +15,7 @@ import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingMetadataError, UnknownOperationError
 from tidemark.events import ChangeEvent, Message, Operation, SchemaChange, Transaction
-from tidemark.formats._json import NULL, members
+from tidemark.formats._json import NULL, RowLayout, members
 from tidemark.formats._replicate.structure import Structure
 from tidemark.formats._replicate.wire import Headers, Lineage, Options, Row
 from tidemark.positions import Position, changed, loaded
@@ -71,10 +71,7 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
     committed_at = _time(headers.timestamp)
     mask = _mask(headers.columnMask, options.mask_byte_order)
     masked = table.outside(mask) if mask is not None and mask != table.full else ()
-    layout, missing = table.layout, _NONE
-    if not layout.fits(image):
-        found = members(image)
-        layout, missing = layout.widened(found), layout.missing(found)
+    layout, missing = _layout_of(table, image)
     if masked:
         _check_mask(masked, image, old, guessed=guessed)
     before: bytes | None = None
@@ -107,6 +104,14 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
         absent=absent,
         key=table.key,
     )
+
+
+def _layout_of(table: Structure, image: bytes) -> tuple[RowLayout, tuple[str, ...]]:
+    """Return the layout of an image, and the columns of its structure that it lacks."""
+    if table.layout.fits(image):
+        return table.layout, _NONE
+    found = members(image)
+    return table.layout.widened(found), table.layout.missing(found)
 
 
 def _filled(image: bytes | None) -> bytes | None:
