@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError
-from tidemark.lake import names
 from tidemark.ledger.folders import folders
 from tidemark.sources.layout import overlap
 from tidemark.sources.routes import entry_of
@@ -27,9 +26,8 @@ def refuse_shared(run: Run, plan: Plan) -> None:
     where = place(run, plan) if plan.found.published is None else None
     if where is None:
         return
-    raw = names.raw(run.source.source)
-    for name, folder in ((str(raw), run.lake.load(raw).location()), *folders(run.lake, run.ledger)):
-        if overlap(folder, where):
+    for name, folder in folders(run.lake):
+        if name != str(plan.target) and overlap(folder, where):
             raise IncompatibleSchemaError(
                 f"{plan.found.object}: layout.location {where} shares a folder with {name}, {folder}"
             )

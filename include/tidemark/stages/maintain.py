@@ -139,7 +139,6 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
     decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     expires = retained.changelog_days is not None and idle
     going_on = settled(lake, ledger, source) if expires else frozenset()
-    own = [(str(each), lake.load(each).location()) for each in _logs(lake, source)]
     return _Horizons(
         cut=oldest,
         snapshots=young,
@@ -151,7 +150,7 @@ def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Hor
         quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
         if retained.quarantine_days is not None
         else 0,
-        shared=frozenset(sharing([*folders(lake, ledger), *own])),
+        shared=frozenset(sharing(folders(lake))),
     )
 
 
