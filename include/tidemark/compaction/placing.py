@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError
+from tidemark.lake import names
 from tidemark.ledger.folders import folders
 from tidemark.sources.layout import overlap
 from tidemark.sources.routes import entry_of
@@ -26,7 +27,8 @@ def refuse_shared(run: Run, plan: Plan) -> None:
     where = place(run, plan) if plan.found.published is None else None
     if where is None:
         return
-    for name, folder in folders(run.lake):
+    raw = str(names.raw(run.source.source))
+    for name, folder in sorted(folders(run.lake), key=lambda each: (each[0] != raw, each)):  # one's own raw says most
         if name != str(plan.target) and overlap(folder, where):
             raise IncompatibleSchemaError(
                 f"{plan.found.object}: layout.location {where} shares a folder with {name}, {folder}"
