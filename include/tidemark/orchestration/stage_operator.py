@@ -43,6 +43,7 @@ from tidemark.orchestration.links import CUT, DataDocsLink, QualityLink
 from tidemark.orchestration.submitted import failure, place_for_problems, taken
 from tidemark.orchestration.trigger_conf import refuse_unknown
 from tidemark.sources.files import find_source
+from tidemark.spark.connect_sessions import EARLIER_SESSIONS_VARIABLE
 from tidemark.stages import PROBLEMS_VARIABLE, STAGES
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
 """Seconds that a task waits for another writer of its source, and the pause until it tries again. During the pause
 another task can use its worker slot."""
 
-_SESSION_SECONDS = 1800
+_SESSION_SECONDS, _SESSIONS = 1800, 49
+"""How long a source has one session on a Connect server, and how many a task looks after: of a day, and its own. In an
+earlier one, a task that worked for long may have been killed just now."""
 
 _BY_INTERVAL = frozenset({"land", "normalize"})
 """Stages that use the interval of a run. The others take whatever is new."""
@@ -179,9 +182,9 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             # A source has one session on the server, so that its Python workers and its catalog stay warm from task to
             # task. The server closes a session for good when it was idle for an hour. So a session is used for half an
             # hour at most.
-            session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}:{time.time() // _SESSION_SECONDS}")
+            session, *earlier = _sessions(call.source, time.time())
             url = f"{SparkConnectHook(CONNECTION).get_connection_url()};session_id={session}"
-            with variables({"SPARK_REMOTE": url}):
+            with variables({"SPARK_REMOTE": url, EARLIER_SESSIONS_VARIABLE: ",".join(earlier)}):
                 return self._run(call)
         if connection.extra_dejson.get("deploy-mode") == "cluster":
             return None  # this machine may not even reach the lake
@@ -269,6 +272,12 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             self.log.error("%s", problem)
         process = getattr(self._hook, "_submit_sp", None)
         return failure(f"{self.stage} of {call.source}", process and process.returncode, problems)
+
+
+def _sessions(source: str, now: float) -> list[str]:
+    """Return the id of the session that a source has at a time, and those that it had before, the newest first."""
+    newest = int(now // _SESSION_SECONDS)
+    return [str(uuid5(NAMESPACE_URL, f"tidemark:{source}:{newest - back}")) for back in range(_SESSIONS)]
 
 
 def _connection() -> Connection:
