@@ -15,12 +15,19 @@ from types import MappingProxyType
 from typing import Any
 
 import structlog
-from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTError, UnauthorizedError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    ForbiddenError,
+    RESTError,
+    UnauthorizedError,
+    WaitingForLockException,
+)
 from pyspark.errors import PySparkRuntimeError
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.errors import ConfigurationError, ErasureError, RetriableLakeError, TidemarkError
 from tidemark.lake import locks
+from tidemark.lake.catalog import driver_errors
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts, writing
 from tidemark.ledger.erasure_rows import BEGUN
@@ -31,8 +38,8 @@ from tidemark.spark.jvm_lookups import ENGINE_ERRORS
 from tidemark.stages import REHEARSED, StageReport
 from tidemark.text import first_line
 
-STORE_ERRORS = (*ENGINE_ERRORS, SQLAlchemyError, CommitFailedException, RESTError, OSError)
-"""Errors of the store and the engine; ``as_tidemark_error`` says what to do about each."""
+STORE_ERRORS = (*ENGINE_ERRORS, SQLAlchemyError, CommitFailedException, WaitingForLockException, RESTError, OSError)
+"""Errors of the store and the engine, but for those of packages that not every catalog needs: see ``store_errors``."""
 
 HOLDING = frozenset({"check", "publish", "quality"})
 """Stages that fail a scheduled run if they have problems. Problems of earlier stages do not fail it there, so that the
@@ -251,8 +258,13 @@ def _store_errors(stage: str, source: Source) -> Iterator[None]:
         yield
     except TidemarkError:
         raise
-    except STORE_ERRORS as error:
+    except store_errors() as error:
         raise as_tidemark_error(error, f"{stage} of {source.source} failed") from error
+
+
+def store_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the store and the engine; ``as_tidemark_error`` says what to do about each."""
+    return (*STORE_ERRORS, *driver_errors())
 
 
 _NEVER_MENDED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
@@ -263,7 +275,7 @@ def as_tidemark_error(error: Exception, what: str) -> TidemarkError:
     """Return an error of the store or the engine as what the caller should do about it.
 
     Args:
-        error: one of ``STORE_ERRORS``.
+        error: one of ``store_errors``.
         what: what failed, as the beginning of a sentence.
     """
     text = f"{what} in the store or the engine: {first_line(error)}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pyiceberg.exceptions import ForbiddenError, ServiceUnavailableError, UnauthorizedError
@@ -13,7 +15,8 @@ from typer.testing import CliRunner
 
 from tidemark.cli.app import app
 from tidemark.errors import ConfigurationError, RetriableLakeError
-from tidemark.pipeline import as_tidemark_error
+from tidemark.lake.catalog import opening
+from tidemark.pipeline import as_tidemark_error, store_errors
 from tidemark.spark import session
 from tidemark.spark.java import require_java
 
@@ -125,3 +128,25 @@ def test_only_what_may_go_over_is_retriable(error: Exception, kind: type[Excepti
     translated = as_tidemark_error(error, "land of erp failed")
     assert type(translated) is kind
     assert str(translated).startswith("land of erp failed")
+
+
+@pytest.mark.parametrize("kind", ["glue", "hive"])
+def test_a_package_that_a_catalog_needs_is_named(kind: str, sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock has no package for Glue or Hive: the error says what to install, and is no traceback."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__TYPE", kind)
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", "thrift://127.0.0.1:9")
+    ended = RUNNER.invoke(app, ["status"])
+    assert ended.exit_code == ConfigurationError.exit_status
+    assert f"pip install 'pyiceberg[{kind}]'" in ended.stderr
+
+
+def test_errors_of_the_packages_of_a_catalog_are_those_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Throttling by Glue goes over. Its package is not here, so a module of its name stands in for it."""
+    assert not {error.__module__ for error in store_errors()} & {"botocore.exceptions", "thrift.Thrift"}
+    package = ModuleType("botocore.exceptions")
+    throttled = type("ClientError", (Exception,), {})
+    vars(package).update(ClientError=throttled, BotoCoreError=type("BotoCoreError", (Exception,), {}))
+    monkeypatch.setitem(sys.modules, "botocore.exceptions", package)
+    assert issubclass(throttled, store_errors())
+    with pytest.raises(RetriableLakeError, match="cannot be opened: slow down"), opening():
+        raise throttled("slow down")

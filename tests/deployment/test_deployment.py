@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -40,7 +41,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 KEYS = {
     *("image", "build", "restart", "environment", "entrypoint", "command", "volumes", "ports", "depends_on"),
-    *("healthcheck", "logging", "hostname", "cap_drop", "security_opt"),
+    *("healthcheck", "logging", "hostname", "cap_drop", "security_opt", "env_file"),
 }  # fmt: skip
 """Keys of a service that the file uses, as the Compose Specification spells them."""
 
@@ -119,6 +120,23 @@ def test_the_helm_values_need_no_script_of_the_official_image() -> None:
     assert given["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC"] == values["data"]["metadataSecretName"]
 
 
+def test_old_logs_go_from_the_volume_of_the_report(tmp_path: Path) -> None:
+    """The service removes logs of more than 15 days where Airflow writes them, and leaves younger ones."""
+    service, airflow = SERVICES["old-logs"], SERVICES["scheduler"]
+    written = airflow["environment"]["AIRFLOW__LOGGING__BASE_LOG_FOLDER"]
+    assert set(service["volumes"]) <= set(airflow["volumes"])
+    shell, option, script = service["command"]
+    assert (shell, option, script.count(written)) == ("bash", "-c", 2)
+    old, young = tmp_path / "logs" / "dag" / "old.log", tmp_path / "logs" / "dag" / "young.log"
+    old.parent.mkdir(parents=True)
+    for file, days in ((old, 17), (young, 14)):
+        file.write_bytes(b"x")
+        os.utime(file, (time.time() - days * 86_400,) * 2)
+    once = script.replace(written, str(tmp_path / "logs")).replace("sleep 3600", "exit 0")
+    assert subprocess.run([shell, option, once], check=False).returncode == 0
+    assert (old.exists(), young.exists()) == (False, True)
+
+
 def test_the_packages_of_the_system_stand_in_one_file() -> None:
     """The image and an Astro project install the same ones; the file is part of what Docker sees."""
     assert (ROOT / "packages.txt").read_text(encoding="utf-8").splitlines() == ["openjdk-17-jre-headless", "procps"]
@@ -138,6 +156,20 @@ def test_the_web_server_shows_the_report_that_tasks_write() -> None:
     assert "uv pip install --no-cache --no-deps --editable ." in docker
     announced = {entry.name: entry.value for entry in entry_points(group="airflow.plugins")}
     assert announced["tidemark"] == "tidemark.orchestration.plugin:TidemarkPlugin"
+
+
+def test_secrets_of_sources_and_of_erasures_have_a_place() -> None:
+    """One optional file for all of Airflow's containers, which git and the image leave out; a Secret for the chart."""
+    airflow = {"prepare", "api-server", "scheduler", "dag-processor", "triggerer"}
+    given = {name for name, each in SERVICES.items() if "env_file" in each}
+    assert given == airflow
+    assert all(SERVICES[name]["env_file"] == [{"path": "secrets.env", "required": False}] for name in given)
+    assert "secrets.env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert ignored[0] == "*"
+    assert "!secrets.env" not in ignored
+    values = yaml.safe_load((ROOT / "docker" / "helm-values.yaml").read_text(encoding="utf-8"))
+    assert yaml.safe_load(values["extraEnvFrom"]) == [{"secretRef": {"name": "tidemark-sources", "optional": True}}]
 
 
 def test_a_change_of_code_fetches_no_jar(tmp_path: Path) -> None:

@@ -172,6 +172,15 @@ def test_a_connection_without_a_password_fails_at_once(erp: Path, monkeypatch: p
     assert StageOperator(stage="land", source="erp").execute(context()) is not None
 
 
+def test_the_secret_of_erasures_may_be_in_a_connection(erp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No source file names it, and every task needs it once a row was erased; the environment comes first."""
+    monkeypatch.setenv("TIDEMARK_TEST_CANARY", "of the environment")
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_ERASE_SECRET", '{"conn_type": "generic", "password": "of a connection"}')
+    assert secrets_of("erp") == {"TIDEMARK_ERASE_SECRET": "of a connection"}
+    monkeypatch.setenv("TIDEMARK_ERASE_SECRET", "of the environment")
+    assert secrets_of("erp") == {}
+
+
 @pytest.fixture
 def erp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Declare a source in a home of its own, and a connection for spark-submit; return its folder of dumps."""

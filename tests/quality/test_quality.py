@@ -150,6 +150,26 @@ def test_a_cut_is_judged_under_the_names_that_it_published(tmp_path: Path, lake:
     assert "not_be_null (note) failed: 1 of 2 unexpected" in problem
 
 
+def test_a_former_table_that_was_dropped_is_not_judged(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
+    """Its owner dropped it, as the documents say: the other tables are judged, and an earlier cut names it."""
+    fields = {"source": "judged_former", "format": "debezium_json", "landing": str(tmp_path / "*")}
+    people, others = Table("people"), Table("others")
+    for number, target in enumerate(("judged_before.{table}", "judged_now.{table}"), start=1):
+        changes = [people.insert(number, number, "a", "b"), *([others.insert(1, 1, "a", "b")] if number == 1 else [])]
+        deliver(tmp_path, f"{number}", map(message, changes))
+        tables = {"shop.people": {"key": ["id"], "target": target}, "shop.*": {"key": ["id"]}}
+        source = Source.model_validate({**fields, "tables": tables})
+        run_all(source)
+    both = {"judged_now.people", "judged_former.others"}
+    assert run_stage("quality", source).details.keys() == both
+    lake.catalog.drop_table(("judged_before", "people"))
+    report = run_stage("quality", source)
+    assert (report.details.keys(), report.remarks) == (both, ())
+    earlier = run_stage("quality", source, None, None, cut=1)
+    assert earlier.details.keys() == {"judged_former.others"}
+    assert earlier.remarks == ("judged_before.people: not judged, as it was dropped since",)
+
+
 def test_a_source_without_cuts_has_nothing_to_judge(lake: Lake, spark: SparkSession) -> None:
     """No cut, no verdict."""
     source = Source.model_validate({"source": "judged_never", "format": "canal_json", "landing": "/nowhere/*"})

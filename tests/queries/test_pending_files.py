@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidemark.errors import LandingError
 from tidemark.lake.lake import Lake
+from tidemark.ledger.landing_rows import together
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries import new_contents
@@ -21,6 +25,7 @@ from tidemark.sources.model import Source
 
 MakeSource = Callable[..., Source]
 
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 BATCH = 1
 """Newest batch of ``raw``."""
 
@@ -138,12 +143,43 @@ def test_what_comes_late_after_a_run_without_bounds_lands(daily: Source, lake: L
         file.write('{"name": "more"}\n')
     landed = run_stage("land", daily, day(4), day(5))
     assert landed.summary == {"files": 3, "messages": 3, "refused": 1, "batch": 2}
-    assert run_stage("land", daily).summary["files"] == 1
-    assert {(row.start, row.end) for row in Ledger(lake, daily.source).intervals()} == {
+    ledger = Ledger(lake, daily.source)
+    assert {(row.start, row.end) for row in ledger.intervals()} == {
         (day(2), day(3) + timedelta(microseconds=1)),
         (day(4), day(5)),
-        (day(1), day(4) + timedelta(microseconds=1)),
     }
+    assert run_stage("land", daily).summary["files"] == 1
+    # The last run covers from the first day to the first microsecond of the fourth, which touches what was run of it.
+    assert {(row.start, row.end) for row in ledger.intervals()} == {(day(1), day(5))}
+
+
+def test_intervals_without_a_gap_are_kept_as_one(daily: Source, lake: Lake) -> None:
+    """Years of runs are one row, in whatever order they came; late files of each of them land, and no others do."""
+    for number in (2, 4, 3, 8):
+        run_stage("land", daily, day(number), day(number + 1))
+    ledger = Ledger(lake, daily.source)
+    assert {(row.start, row.end) for row in ledger.intervals()} == {(day(2), day(5)), (day(8), day(9))}
+    deliver(daily, *(f"2026-01-0{number}/late.json" for number in range(1, 10)))
+    found = pending(daily, ledger, BATCH, day(9), day(10))
+    assert names(found) == [f"2026-01-0{number}/late.json" for number in (2, 3, 4, 8, 9)]
+    assert [Path(file.path).parent.name[-1] for file in found.passed_over] == ["5", "6", "7"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), max_size=8), st.integers(0, 20))
+def test_intervals_together_have_the_same_moments(intervals: list[tuple[int, int]], moment: int) -> None:
+    """A moment is in one of some intervals if, and only if, it is in one of what they are together, which have gaps."""
+    before = [(FIRST + timedelta(start), FIRST + timedelta(start + length)) for start, length in intervals]
+    found = together(before)
+    at = FIRST + timedelta(moment)
+    assert any(start <= at < end for start, end in before) == any(start <= at < end for start, end in found)  # type: ignore[operator]
+    assert all(last < first for (_, last), (first, _) in itertools.pairwise(found))  # type: ignore[operator]
+
+
+def test_an_interval_without_a_bound_takes_in_the_others() -> None:
+    """None is before all times as a start, and after all as an end."""
+    assert together([(day(3), None), (day(1), day(2)), (day(5), day(6))]) == [(day(1), day(2)), (day(3), None)]
+    assert together([(day(3), day(4)), (None, day(3))]) == [(None, day(4))]
+    assert together([(day(3), day(4)), (None, None)]) == [(None, None)]
 
 
 def test_a_path_that_names_no_time_is_remarked(daily: Source, lake: Lake) -> None:

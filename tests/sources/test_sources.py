@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import Mock
@@ -168,6 +169,32 @@ def test_sources_are_sorted_by_name(tmp_path: Path) -> None:
     write(tmp_path, "2.yml", SMALLEST.format(name="a"))
     write(tmp_path, "notes.txt", "no source")
     assert [source.source for source in load_sources(tmp_path)] == ["a", "b"]
+
+
+def test_two_sources_do_not_name_one_folder(tmp_path: Path) -> None:
+    """A location within one of another file is an error there; that of a pattern holds a folder for each table."""
+    text = """
+        source: {}
+        format: canal_json
+        landing: /srv/*.json
+        tables:
+          {}: {{layout: {{location: "{}"}}}}
+    """
+    entries = {
+        "crm_eu": ("crm.customers", "s3://lake/crm"),
+        "crm_us": ("crm.customers", "s3a://lake/crm/customers/"),
+        "crm_apart": ("crm.customers", "s3://lake/crm_apart"),
+        "crm_many": ("crm.*", "s3://lake/crm"),
+    }
+    for name, entry in entries.items():
+        (tmp_path / f"{name}.yaml").write_text(textwrap.dedent(text.format(name, *entry)))
+    number, problems = validate([tmp_path])
+    assert number == len(entries)
+    assert [(each.path.name, each.key, each.line) for each in problems] == [
+        ("crm_us.yaml", "tables.crm.customers.layout.location", 6)
+    ]
+    assert f"that of crm.customers in {tmp_path}/crm_eu.yaml, s3://lake/crm." in problems[0].message
+    assert len(load_sources(tmp_path)) == len(entries)
 
 
 def test_name_declared_twice_names_both_files(tmp_path: Path) -> None:

@@ -93,9 +93,9 @@ def _end(command: Callable[[], None]) -> None:
     except Exception as error:
         if isinstance(error, BrokenPipeError) and unread():  # else it is a pipe to the store
             raise
-        from tidemark.pipeline import STORE_ERRORS, as_tidemark_error
+        from tidemark.pipeline import as_tidemark_error, store_errors
 
-        if isinstance(error, STORE_ERRORS):
+        if isinstance(error, store_errors()):
             failure = as_tidemark_error(error, "the command failed")
             tell(f"{type(failure).__name__}: {failure}")
             raise typer.Exit(failure.exit_status) from error

@@ -119,7 +119,9 @@ def _stated(
 
 def gone(run: Run, finds: Iterable[Found]) -> list[Found]:
     """Return the tables that were published and are not where the source file says that they are."""
-    were_there = {row.object for row in run.ledger.tables(equals("state", TableState.PUBLISHED))} - run.requests.keys()
+    were_there = {
+        row.object for row in run.ledger.newest_tables(equals("state", TableState.PUBLISHED))
+    } - run.requests.keys()
     return [
         found
         for found in finds

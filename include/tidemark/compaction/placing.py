@@ -27,9 +27,9 @@ def refuse_shared(run: Run, plan: Plan) -> None:
     where = place(run, plan) if plan.found.published is None else None
     if where is None:
         return
-    raw = names.raw(run.source.source)
-    for name, folder in ((str(raw), run.lake.load(raw).location()), *folders(run.lake, run.ledger)):
-        if overlap(folder, where):
+    raw = str(names.raw(run.source.source))
+    for name, folder in sorted(folders(run.lake), key=lambda each: (each[0] != raw, each)):  # one's own raw says most
+        if name != str(plan.target) and overlap(folder, where):
             raise IncompatibleSchemaError(
                 f"{plan.found.object}: layout.location {where} shares a folder with {name}, {folder}"
             )

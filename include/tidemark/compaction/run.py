@@ -14,6 +14,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.maintenance import size_of
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.transactions import GivenUp
 from tidemark.sources.model import Source
@@ -81,14 +82,17 @@ class Run:
     sizes: dict[Identifier, int] = field(default_factory=dict)
     """Bytes of the files of tables that were read."""
 
+    ledgers: dict[str, Ledger] = field(default_factory=dict)
+    """By name of the source, its ledger, which is read once in a run."""
+
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the source."""
-        return Ledger(self.lake, self.source.source)
+        """The ledger of the source, as each of its tables was when the run first read it, or last wrote it."""
+        return self.ledgers.setdefault(self.source.source, ReadOnce(self.lake, self.source.source))
 
     def beside(self, lake: Lake) -> Run:
         """Return this run on another lake."""
-        return replace(self, lake=lake, sizes={})
+        return replace(self, lake=lake, sizes={}, ledgers={})
 
     def read(self, identifier: Identifier, branch: str | None = None) -> DataFrame:
         """Return a table, or a branch of it, as a frame; ``gathered`` where its files are small enough for one task."""

@@ -13,6 +13,7 @@ from pyspark.sql.types import MapType, StringType
 
 from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
+from tidemark.compaction.tombstone_age import Gone
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
 from tidemark.folding.truncates import Truncate
@@ -164,8 +165,10 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     latest = F.max_by(F.struct(*_KEPT), F.struct("position", "batch")).alias("latest")
     newest = rows.groupBy("kind", *keys).agg(latest).select(*keys, "kind", "latest.*")
     newest = checkpointed(newest)
-    gone = newest.where(old).count()
+    gone = newest.where(old).agg(F.count("*"), F.max("batch"), F.max("position")).first()
+    if gone is not None and gone[0]:
+        Gone(batch=gone[1], position=gone[2]).remember(table)
     # With a marker, or compact would take it for another writer's (`lake.foreign`).
     kept = newest.where(~old).writeTo(name).option(f"snapshot-property.{MARKER}rewritten", str(past))
     only_after(kept, table).overwrite(F.col("kind").isin(*_KINDS))
-    return gone
+    return gone[0] if gone is not None else 0

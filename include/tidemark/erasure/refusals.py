@@ -152,7 +152,7 @@ def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Pla
     again = f"`tidemark rebuild {subject.source} {subject.object}`"
     done = _nothing(begun=begun)
     moved = [table for _, table, _ in erasing_cut.tables_of(lake, ledger, subject)]
-    if shared := sorted({".".join(table.name()) for table in moved} & sharing(folders(lake, ledger))):
+    if shared := sorted({".".join(table.name()) for table in moved} & sharing(folders(lake))):
         raise ConfigurationError(
             f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go.{done} "
             "Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"

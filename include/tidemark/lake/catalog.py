@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,8 +132,21 @@ def opening() -> Iterator[None]:
         ) from error
     except (PermissionError, UnauthorizedError, ForbiddenError) as error:
         raise ConfigurationError(f"catalog {catalog_name()!r} refuses this user: {first_line(error)}") from error
-    except (OSError, _sql_errors().SQLAlchemyError, RESTError) as error:
+    except (OSError, _sql_errors().SQLAlchemyError, RESTError, *driver_errors()) as error:
         raise RetriableLakeError(f"catalog {catalog_name()!r} cannot be opened: {first_line(error)}") from error
+
+
+_OF_DRIVERS = (
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+    ("thrift.Thrift", "TException"),
+)
+"""Errors of the packages by which PyIceberg reaches Glue and Hive. Neither is installed without need."""
+
+
+def driver_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the packages that reach the catalog, as far as this process uses them."""
+    return tuple(getattr(sys.modules[module], name) for module, name in _OF_DRIVERS if module in sys.modules)
 
 
 def _sql_errors() -> ModuleType:

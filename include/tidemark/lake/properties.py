@@ -100,6 +100,9 @@ PARTS_PROPERTY = "tidemark.parts"
 STATE_OF_PROPERTY = "tidemark.state-of"
 """Of a state table: the published table that it belongs to, as ``names.state`` does not tell all names apart."""
 
+TOMBSTONES_PROPERTY = "tidemark.tombstones-gone"
+"""JSON, of a state table: newest batch and highest position of the tombstones that went because of their age."""
+
 RULES_PROPERTY = "tidemark.columns"
 """JSON: the columns that are left out, and the masks of those that are not (``tables.column_rules``); ``where`` and
 ``derive`` as the source file has them."""

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, head, remove_tags
-from tidemark.lake.filters import equals
+from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
 from tidemark.ledger import moving
@@ -45,7 +45,7 @@ def ever_published(ledger: Ledger) -> dict[tuple[str, str], tuple[Identifier, ..
         By the published name and the source's name: the table, its state, its history, its feed, and its whole rows
         and versions. Only the first two certainly exist.
     """
-    rows = ledger.tables(equals("state", TableState.PUBLISHED))
+    rows = ledger.newest_tables(equals("state", TableState.PUBLISHED), by=("target", "object"))
     return {
         (str(row.identifier), row.object): (
             *moved_together(row.identifier),
@@ -87,8 +87,8 @@ def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
     if cut not in published:
         known = f"{min(published)} to {max(published)}" if published else "none yet"
         raise ConfigurationError(f"cut {cut} is not published; published cuts: {known}")
-    rows = sorted(ledger.tables(equals("state", TableState.PUBLISHED)), key=lambda row: row.cut)
-    return {str(row.identifier): row for row in rows if row.cut <= cut}
+    rows = ledger.newest_tables(equals("state", TableState.PUBLISHED), at_most("cut", cut), by=("target",))
+    return {str(row.identifier): row for row in rows}
 
 
 def tagged_snapshot(table: Table, cut: int) -> int:

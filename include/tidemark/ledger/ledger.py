@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression
 
 from tidemark.events import Shape
-from tidemark.lake.filters import above, among, equals
+from tidemark.lake.filters import above, among, equals, not_null
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import offset_rows, storage
@@ -65,10 +66,12 @@ class Ledger:
 
     def read(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> list[dict[str, Any]]:
         """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
+        return list(self.arrow(name, *conditions, columns=columns).to_pylist())
+
+    def arrow(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> pa.Table:
+        """Return the same rows as a table of Arrow."""
         table = storage.find(self._lake, name)
-        if table is None:
-            return []
-        return list(storage.read(table, self._source, conditions, columns).to_pylist())
+        return SCHEMAS[name].empty_table() if table is None else storage.read(table, self._source, conditions, columns)
 
     def files(self, *conditions: BooleanExpression) -> list[FileRow]:
         """Return the files that were landed, and the files of an attempt that never reached ``raw``."""
@@ -132,6 +135,10 @@ class Ledger:
     def tables(self, *conditions: BooleanExpression) -> list[TableRow]:
         """Return where tables stand in cuts, published or not."""
         return self._rows(TableRow, conditions)
+
+    def newest_tables(self, *conditions: BooleanExpression, by: Sequence[str] = ("object",)) -> list[TableRow]:
+        """Return of each table the row of the newest cut, among those that the conditions name; ordered by cut."""
+        return msgspec.convert(storage.newest(self.arrow(TableRow.TABLE, *conditions), by).to_pylist(), list[TableRow])
 
     def reprocessing(self) -> set[int]:
         """Return the batches whose events are being derived again."""
@@ -205,19 +212,14 @@ class Ledger:
     def published_tables(self) -> dict[str, TableRow]:
         """Return by object the newest row that says where its published table stands, or why it stopped before it."""
         published = {row.cut for row in self.cuts(equals("state", CutState.PUBLISHED))}
-        rows = sorted(self.tables(), key=lambda row: row.cut)
-        return {row.object: row for row in rows if row.cut in published}
+        return {row.object: row for row in self.newest_tables(among("cut", published))}
 
     def targets(self) -> dict[str, Identifier]:
         """Return by object the table that it was last published as; a stopped one is published as it was before."""
-        rows = sorted(self.tables(), key=lambda row: row.cut)
-        return {row.object: row.identifier for row in rows if row.target is not None}
+        return {row.object: row.identifier for row in self.newest_tables(not_null("target"))}
 
     def request_rebuild(self, objects: Iterable[str], *, by_hand: bool = False) -> None:
-        """Let the next compact build tables again.
-
-        A new request is not satisfied by a table that was built for an earlier one.
-        """
+        """Let the next compact build tables again; a table that was built for an earlier request is not enough."""
         asked = datetime.now(UTC).isoformat() + (BY_HAND if by_hand else "")
         rows = [RebuildRow(object=name, asked=asked) for name in sorted(set(objects))]
         if rows:
@@ -288,10 +290,7 @@ class Ledger:
             self.forget(kind, replaced)
 
     def _where(self, *conditions: BooleanExpression) -> BooleanExpression:
-        where: BooleanExpression = equals("source", self._source)
-        for condition in conditions:
-            where = And(where, condition)
-        return where
+        return reduce(And, conditions, equals("source", self._source))
 
     def _stamped(self, kind: type[R], rows: Sequence[R]) -> pa.Table:
         own = {"source": self._source, "at": datetime.now(UTC)}

@@ -86,6 +86,17 @@ def read(table: Table, source: str, conditions: Sequence[BooleanExpression], col
     return rows if "*" in columns else rows.select(known)
 
 
+def newest(rows: pa.Table, by: Sequence[str]) -> pa.Table:
+    """Return of the rows that agree in the columns ``by`` the one with the highest cut, ordered by it.
+
+    A ledger keeps a row for each table in each cut, for years: few are wanted, and a row as an object costs the most.
+    """
+    ordered = rows.sort_by("cut")
+    numbered = ordered.select(by).append_column("", pa.array(range(ordered.num_rows), pa.int64()))
+    last = numbered.group_by(list(by), use_threads=False).aggregate([("", "max")])["_max"]
+    return ordered.take(last.take(pc.sort_indices(last)))
+
+
 def known_columns(wanted: Sequence[str], there: Collection[str]) -> list[str]:
     """Return the columns that a table has of those that are wanted; ``*`` stays.
 

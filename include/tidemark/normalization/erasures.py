@@ -35,10 +35,8 @@ from tidemark.normalization.erased_keys import ErasedKeys, Erasure, KeyColumn, f
 from tidemark.normalization.tasks import Done
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import to_micros
-from tidemark.values.masking import secret_in
+from tidemark.values.masking import SECRET_OF_ERASURES, by_connection, secret_in
 from tidemark.values.sealed_messages import exchanged
-
-SECRET_VARIABLE = "TIDEMARK_ERASE_SECRET"  # noqa: S105  the name of it
 
 _FOUND, _SCRUBBED = "erased", "scrubbed"
 """Markers of the change log and of ``raw``: they are equal once the bytes of the erased events are gone.
@@ -60,7 +58,8 @@ def secret() -> bytes:
     Raises:
         ConfigurationError: it is not set, or too short to keep a key from being guessed.
     """
-    return secret_in(SECRET_VARIABLE, "keys of erased rows are kept as hashes made")
+    elsewhere = by_connection(SECRET_OF_ERASURES)
+    return secret_in(SECRET_OF_ERASURES, "keys of erased rows are kept as hashes made", elsewhere=elsewhere)
 
 
 def keys_of(ledger: Ledger, source: Source) -> ErasedKeys | None:
@@ -81,8 +80,8 @@ def require_same_secret(source: str, rows: Iterable[ErasureRow], known: bytes) -
     """Refuse a secret that is not the one that keys were hashed with."""
     if others := [row for row in rows if row.secret != fingerprint(known)]:
         raise ConfigurationError(
-            f"{source}: rows of {others[0].object} were erased with another {SECRET_VARIABLE}; without it they would "
-            f"come back when they are delivered again. Set the one that was used then"
+            f"{source}: rows of {others[0].object} were erased with another {SECRET_OF_ERASURES}; without it they "
+            f"would come back when they are delivered again. Set the one that was used then"
         )
 
 

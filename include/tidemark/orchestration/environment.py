@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import find_source
+from tidemark.values.masking import SECRET_OF_ERASURES
 
 
 @contextmanager
@@ -33,10 +34,10 @@ def variables(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def secrets_of(source: str | None) -> dict[str, str]:
-    """Return the secrets of a source that Airflow connections hold, by the names that the source file has for them.
+    """Return the secrets of a source that Airflow connections hold, by the names of their variables.
 
-    The environment comes first, and is not looked up elsewhere. A source file that is wrong names no secret: the stage
-    says what is wrong.
+    These are the names that the source file has for them, and the one of the secret of erasures. The environment comes
+    first, and is not looked up elsewhere. A source file that is wrong names no secret: the stage says what is wrong.
 
     Raises:
         AirflowFailException: a connection has no password.
@@ -45,7 +46,7 @@ def secrets_of(source: str | None) -> dict[str, str]:
         found = find_source(source) if source else None
     except ConfigurationError:
         return {}
-    names = {found.mask_secret, found.raw_key} if found else set()
+    names = {found.mask_secret, found.raw_key, SECRET_OF_ERASURES} if found else set()
     held = {name: _password(name) for name in names if name and not os.environ.get(name)}
     return {name: password for name, password in held.items() if password is not None}
 

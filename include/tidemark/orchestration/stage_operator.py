@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import NAMESPACE_URL, uuid5
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -43,6 +42,7 @@ from tidemark.orchestration.links import CUT, DataDocsLink, QualityLink
 from tidemark.orchestration.submitted import failure, place_for_problems, problems_at, remove_place
 from tidemark.orchestration.trigger_conf import refuse_unknown
 from tidemark.sources.files import find_source
+from tidemark.spark.connect_sessions import EARLIER_SESSIONS_VARIABLE, ids_of
 from tidemark.stages import PROBLEMS_VARIABLE, STAGES
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ JOBS = INCLUDE.parent / "jobs"
 BUSY_PATIENCE, BUSY_PAUSE = 5.0, timedelta(seconds=15)
 """Seconds that a task waits for another writer of its source, and the pause until it tries again. During the pause
 another task can use its worker slot."""
-
-_SESSION_SECONDS = 1800
 
 _BY_INTERVAL = frozenset({"land", "normalize"})
 """Stages that use the interval of a run. The others take whatever is new."""
@@ -179,9 +177,9 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             # A source has one session on the server, so that its Python workers and its catalog stay warm from task to
             # task. The server closes a session for good when it was idle for an hour. So a session is used for half an
             # hour at most.
-            session = uuid5(NAMESPACE_URL, f"tidemark:{call.source}:{time.time() // _SESSION_SECONDS}")
+            session, *earlier = ids_of(call.source, time.time())
             url = f"{SparkConnectHook(CONNECTION).get_connection_url()};session_id={session}"
-            with variables({"SPARK_REMOTE": url}):
+            with variables({"SPARK_REMOTE": url, EARLIER_SESSIONS_VARIABLE: ",".join(earlier)}):
                 return self._run(call)
         if connection.extra_dejson.get("deploy-mode") == "cluster":
             return None  # this machine may not even reach the lake

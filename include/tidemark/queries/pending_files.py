@@ -11,13 +11,11 @@ import msgspec
 from tidemark.dumps.listing import DumpFile, find
 from tidemark.dumps.unmatched import unmatched
 from tidemark.errors import ConfigurationError
-from tidemark.ledger.landing_rows import KnownFileRow
+from tidemark.ledger.landing_rows import Interval, KnownFileRow, together
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
 from tidemark.values.iso8601 import EPOCH
-
-Interval = tuple[datetime | None, datetime | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +101,8 @@ def nothing_new(source: Source, files: Pending, start: datetime | None, end: dat
 
 def _parted(files: Iterable[DumpFile], intervals: Iterable[Interval]) -> tuple[Sequence[DumpFile], Sequence[DumpFile]]:
     """Return the files that an interval has, and those that none has."""
-    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in intervals]
+    # A source that runs each hour has thousands, and files that no run has asked for are looked up in each of them.
+    bounds = [(_micros(first, -(1 << 63)), _micros(last, 1 << 62)) for first, last in together(intervals)]
     due: list[DumpFile] = []
     others: list[DumpFile] = []
     for file in files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import (
@@ -16,7 +16,7 @@ from tidemark.errors import ConfigurationError, InvalidSourceError, UnknownNameE
 from tidemark.sources.freshness import Freshness
 from tidemark.sources.history import History
 from tidemark.sources.invariants import Invariants
-from tidemark.sources.layout import Layout
+from tidemark.sources.layout import Layout, overlap
 from tidemark.sources.maintenance import Maintenance
 from tidemark.sources.model import Source, Table
 from tidemark.sources.problems import explain
@@ -25,6 +25,7 @@ from tidemark.sources.retention import Retention
 from tidemark.sources.schema_policy import SchemaPolicies
 from tidemark.sources.yaml_document import DocumentError, Location, Problem, Value, read_document
 from tidemark.text import first_line, suggestion
+from tidemark.values.declared_types import is_pattern
 
 BUNDLED = INCLUDE / "sources"
 """The sources of the demo. A package that pip installed has none beside it."""
@@ -96,7 +97,8 @@ def validate(paths: Iterable[Path] = ()) -> tuple[int, list[Problem]]:
         if not found:
             raise ConfigurationError(f"No source file (*.yaml, *.yml) in {path}. Name the folder that has them.")
         files += found
-    return len(files), _read_all(files)[1]
+    sources, problems = _read_by_name(files)
+    return len(files), [*problems, *_shared_places(sources.values())]
 
 
 def read_sources(folder: Path | None = None) -> tuple[list[Source], list[Problem]]:
@@ -129,6 +131,12 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read_all(files: Sequence[Path]) -> tuple[list[Source], list[Problem]]:
+    found, problems = _read_by_name(files)
+    return [found[name][1] for name in sorted(found)], problems
+
+
+def _read_by_name(files: Sequence[Path]) -> tuple[dict[str, tuple[Path, Source]], list[Problem]]:
+    """Return by name the valid sources, each with its file, and every problem of the files."""
     found: dict[str, tuple[Path, Source]] = {}
     problems: list[Problem] = []
     twice: set[str] = set()
@@ -141,7 +149,27 @@ def _read_all(files: Sequence[Path]) -> tuple[list[Source], list[Problem]]:
             problems.append(_declared_twice(file, read.source, found[read.source][0]))
         else:
             found[read.source] = file, read
-    return [found[name][1] for name in sorted(found.keys() - twice)], problems
+    return {name: read for name, read in found.items() if name not in twice}, problems
+
+
+def _shared_places(found: Iterable[tuple[Path, Source]]) -> Iterator[Problem]:
+    """Yield a problem for each ``layout.location`` that shares a folder with one in the file of another source.
+
+    Entries for several tables are left out: which folders they make, the names of their tables say.
+    """
+    earlier: list[tuple[str, str, Path]] = []
+    for path, source in found:
+        places = [
+            (name, table.layout.location)
+            for name, table in source.tables.items()
+            if table.layout and table.layout.location and not is_pattern(name)
+        ]
+        for name, place in places:
+            other = next((each for each in earlier if overlap(place, each[1])), None)
+            if other is not None:
+                text = f"it shares a folder with that of {other[0]} in {other[2]}, {other[1]}. Each needs its own."
+                yield read_document(path).problem(("tables", name, "layout", "location"), text)
+        earlier += [(*each, path) for each in places]
 
 
 def _read(path: Path) -> Source | list[Problem]:

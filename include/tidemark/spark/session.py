@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any, cast
 
 import structlog
 from pyspark import SparkConf, SparkContext
@@ -23,7 +24,7 @@ from pyspark.sql.utils import is_remote
 from tidemark.errors import SparkNeededError
 from tidemark.jars import jar_paths
 from tidemark.lake.lake import Lake
-from tidemark.spark import jvm_lookups
+from tidemark.spark import connect_sessions, jvm_lookups
 from tidemark.spark.java import JVM_OPTIONS, QUICK_COMPILER, require_java
 from tidemark.spark.quiet_start import without_banner
 from tidemark.spark.shared_classes import archive_options
@@ -171,6 +172,7 @@ def _open(remote: str | None, *, is_quick: bool) -> SparkSession:
         session = SparkSession.builder.remote(remote).getOrCreate()
         # A task that was killed may have left work on the server, which would write at the same time as this one.
         session.interruptAll()
+        connect_sessions.end(cast("Any", session).client, connect_sessions.earlier())
     else:
         # Workers must run this interpreter, which has tidemark and its libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
+from pyiceberg.expressions import AlwaysTrue
 
 from tidemark.dumps import tasks
 from tidemark.dumps.tasks import Landed, Landing
@@ -26,7 +27,7 @@ from tidemark.lake.data_files import WrittenFile
 from tidemark.lake.filters import among
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RAW, VARIED
-from tidemark.ledger.landing_rows import IntervalRow, KnownFileRow, RefusalRow
+from tidemark.ledger.landing_rows import IntervalRow, KnownFileRow, RefusalRow, together
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.queries import landing_remarks
@@ -175,6 +176,7 @@ def _remember_refusals(ledger: Ledger, refused: Mapping[str, str]) -> None:
 
 
 def _remember_interval(ledger: Ledger, start: datetime | None, end: datetime | None) -> None:
-    known = {(row.start, row.end) for row in ledger.intervals()}
-    if (start, end) not in known:
-        ledger.replace(IntervalRow, [IntervalRow(start=start, end=end)])
+    known = [(row.start, row.end) for row in ledger.intervals()]
+    all_of_them = together([*known, (start, end)])
+    if set(all_of_them) != set(known):
+        ledger.replace(IntervalRow, [IntervalRow(start=first, end=last) for first, last in all_of_them], AlwaysTrue())

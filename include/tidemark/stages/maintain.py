@@ -13,7 +13,7 @@ from typing import NamedTuple
 import structlog
 from pyspark.sql import SparkSession
 
-from tidemark.compaction import state
+from tidemark.compaction import state, tombstone_age
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
 from tidemark.lake import maintenance, names, retention
@@ -50,8 +50,7 @@ class _Horizons(NamedTuple):
     """The oldest cut that stays readable."""
     snapshots: datetime
     orphans: datetime
-    tombstones: int
-    """Last batch whose tombstones are past their time; 0: none."""
+    tombstones: tombstone_age.Past
     messages: int
     """Last batch whose messages are past their time; 0: none."""
     events: int
@@ -136,24 +135,22 @@ def _logs(lake: Lake, source: Source) -> Iterator[Identifier]:
 def _horizons(lake: Lake, ledger: Ledger, source: Source, *, idle: bool) -> _Horizons:
     now, kept, retained = datetime.now(UTC), source.maintenance, source.retention
     young = now - timedelta(days=kept.keep_days)
-    dead = now - timedelta(days=kept.tombstone_days)
     oldest = cuts.oldest_kept(ledger, newest=kept.keep_cuts, since=young)
     decoded = int(marker(lake.find(names.change_log(source.source)), "batch") or 0)
     expires = retained.changelog_days is not None and idle
     going_on = settled(lake, ledger, source) if expires else frozenset()
-    own = [(str(each), lake.load(each).location()) for each in _logs(lake, source)]
     return _Horizons(
         cut=oldest,
         snapshots=young,
         orphans=now - timedelta(days=kept.orphan_days),
-        tombstones=_last_before(ledger, dead),
+        tombstones=tombstone_age.past(ledger, source, now),
         messages=_past_messages(ledger, source, now, decoded),
         events=_past_events(ledger, source, oldest, now, going_on) if expires else 0,
         settled=going_on,
         quarantined=_last_before(ledger, now - timedelta(days=retained.quarantine_days))
         if retained.quarantine_days is not None
         else 0,
-        shared=frozenset(sharing([*folders(lake, ledger), *own])),
+        shared=frozenset(sharing(folders(lake))),
     )
 
 
@@ -237,7 +234,7 @@ def _maintain(session: SparkSession, lake: Lake, identifier: Identifier, horizon
     if identifier.namespace == Namespace.QUARANTINE and horizons.quarantined:
         done["without_bytes"] = retention.without_bytes(lake, lake.load(identifier), horizons.quarantined)
     if identifier.namespace == Namespace.STATE and not names.is_whole(identifier.name):
-        done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones)
+        done["tombstones"] = state.rewrite(session, lake, identifier, horizons.tombstones.up_to(identifier))
     elif identifier.namespace != Namespace.LEDGER:  # each commit of the ledger puts small files together
         maintenance.rewrite(session, lake, identifier)
     done["snapshots"] = maintenance.expire(session, lake, identifier, horizons.snapshots)

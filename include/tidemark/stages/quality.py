@@ -7,6 +7,8 @@ results are kept beside the results from before publishing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import structlog
 from pyspark.sql import SparkSession
 
@@ -29,7 +31,11 @@ log = structlog.get_logger(__name__)
 
 
 def run(source: Source, cut: int | None = None) -> StageReport:
-    """Judge what a published cut shows (default: the newest); does nothing when there is none.
+    """Judge what a published cut shows; does nothing when there is none.
+
+    Args:
+        source: the source.
+        cut: default: the newest. Then tables are left out that the source is published as no more.
 
     Returns:
         How many tables failed a blocking check, and how many others failed one that only warns. Details by table: the
@@ -42,13 +48,26 @@ def run(source: Source, cut: int | None = None) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    if cut is None:
-        last = cuts.last_published(ledger)
-        if last is None:
-            return StageReport(stage="quality", source=source.source, summary={"tables": 0})
-        cut = last.cut
-    shown = cuts.shown_by(ledger, cut)
-    verdicts = _judge(lake, source, shown, cut)
+    if cut is not None:
+        return _report(lake, ledger, source, cut, cuts.shown_by(ledger, cut))
+    last = cuts.last_published(ledger)
+    if last is None:
+        return StageReport(stage="quality", source=source.source, summary={"tables": 0})
+    return _report(lake, ledger, source, last.cut, _of_today(cuts.shown_by(ledger, last.cut)))
+
+
+_GONE = "{}: not judged, as it was dropped since"
+
+
+def _of_today(shown: Mapping[str, TableRow]) -> dict[str, TableRow]:
+    """Return the rows by target, each table of the source by the target alone that it was published as last."""
+    last = {row.object: target for target, row in sorted(shown.items(), key=lambda each: each[1].cut)}
+    return {target: shown[target] for target in last.values()}
+
+
+def _report(lake: Lake, ledger: Ledger, source: Source, cut: int, shown: Mapping[str, TableRow]) -> StageReport:
+    gone = [target for target, row in shown.items() if lake.find(row.identifier) is None]
+    verdicts = _judge(lake, source, {target: row for target, row in shown.items() if target not in gone}, cut)
     record(ledger, cut, QUALITY, verdicts)
     failed = [verdict for verdict in verdicts if not verdict.success]
     problems = tuple(problem for verdict in failed for problem in verdict.problems())
@@ -60,7 +79,10 @@ def run(source: Source, cut: int | None = None) -> StageReport:
         source=source.source,
         summary=summary,
         problems=problems,
-        remarks=tuple(warning for verdict in verdicts for warning in verdict.warnings()),
+        remarks=(
+            *map(_GONE.format, gone),
+            *(warning for verdict in verdicts for warning in verdict.warnings()),
+        ),
         details={verdict.table: _detail(verdict, shown[verdict.table]) for verdict in verdicts},
     )
 
@@ -70,7 +92,7 @@ def _detail(verdict: Verdict, row: TableRow) -> dict[str, int | str]:
     return {"cut": row.cut, "rows": row.rows_after or 0, "checks": len(verdict.results), **counts}
 
 
-def _judge(lake: Lake, source: Source, shown: dict[str, TableRow], cut: int) -> tuple[Verdict, ...]:
+def _judge(lake: Lake, source: Source, shown: Mapping[str, TableRow], cut: int) -> tuple[Verdict, ...]:
     if not shown:
         return ()
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed

@@ -5,7 +5,8 @@ the position that it would have had. Bytes that quarantine does not keep any mor
 nowhere, the message stays. Events that decode now are appended to the change log, in a new batch for each batch that
 the messages landed with. Messages that still do not decode stay, with their new reason. What compact set aside has its
 events in the change log already: its tables are requested to be built again from there. Where events of such a table
-are past their time, it cannot be: its messages stay.
+are past their time, it cannot be: its messages stay. Tables are built again, too, whose tombstones went since the
+messages landed (``tombstone_age``).
 
 The quarantine without the decoded messages is prepared on a branch, and moves there once the change log has them. The
 next normalize, compact or retry so finishes or undoes a retry that was killed.
@@ -20,7 +21,7 @@ import structlog
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark.compaction import rebuild_requests
+from tidemark.compaction import rebuild_requests, tombstone_age
 from tidemark.errors import LedgerError, RetriableLakeError
 from tidemark.lake import names
 from tidemark.lake.branches import branch_from_main, marker
@@ -58,7 +59,8 @@ def run(source: Source, reason: str | None = None) -> StageReport:
         left = rebuild_requests.unmet(lake, source, sorted(objects))
         objects -= left.keys()
         ledger.request_rebuild(objects)
-        counts.update(rebuilds=len(objects), **_decode_again(lake, ledger, source, quarantine, reason))
+        counts.update(rebuilds=len(objects))
+        counts.update(_decode_again(lake, ledger, source, quarantine, reason))
     log.info("retried", source=source.source, **counts)
     bare = counts["without_bytes"]
     remarks = [_WITHOUT_BYTES.format(bare, source.source)] if bare else []
@@ -115,6 +117,9 @@ def _decode_again(
     last = max(batches.values())
     ledger.forget_attempts(done)
     lake.append_files(raw, [], {"batch": str(last)})  # so that land gives the numbers to nobody else
+    orphaned = tombstone_age.orphaned(lake, source, batches, found, done) - ledger.rebuild_requests().keys()
+    ledger.request_rebuild(orphaned)
+    counts["rebuilds"] = len(orphaned)
     ledger.write_contents(found, done)
     ledger.replace(BatchRow, rows, above("batch", done))
     derived.settle(ledger, last)

@@ -109,6 +109,10 @@ def secret_of_masks(variable: str) -> bytes:
     return secret_in(variable, "columns are masked", elsewhere=by_connection(variable))
 
 
+SECRET_OF_ERASURES = "TIDEMARK_ERASE_SECRET"  # noqa: S105  the name of it
+"""Variable with the secret that keys of erased rows are hashed with."""
+
+
 def by_connection(variable: str) -> str:
     """Return where a task of Airflow finds what an environment variable does not hold, for errors."""
     return f" (a task of Airflow, and no other command, also takes the password of an Airflow connection '{variable}')"

@@ -1,0 +1,124 @@
+"""Tombstones stay until the events that would have met them are folded, however long these wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from support.histories import canal, deliver
+from support.ledgers import age
+from support.running import run_all
+from tidemark.compaction import tombstone_age
+from tidemark.lake import names
+from tidemark.lake.filters import above, equals
+from tidemark.lake.lake import Lake
+from tidemark.lake.names import Identifier
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import BatchRow, CutRow, TableRow, TransactionRow
+from tidemark.ledger.schemas import BATCHES
+from tidemark.pipeline import run_stage
+from tidemark.sources.model import Source
+from tidemark.stages import RETRY
+
+NOW = datetime(2026, 6, 30, tzinfo=UTC)
+STATE = Identifier("state", "aging__items")
+COUNTS = dict.fromkeys(("landed", "decoded", "control", "quarantined", "events"), 0)
+
+
+def _source(name: str, landing: Path, **more: Any) -> Source:
+    """Return a source that forgets deletes after 50 days."""
+    fields = {"source": name, "format": "canal_json", "landing": str(landing / "*"), **more}
+    return Source.model_validate({**fields, "maintenance": {"tombstone_days": 50}})
+
+
+def _ledger(lake: Lake, rows: Sequence[TableRow | TransactionRow], cut: int, given_up: Sequence[str]) -> Ledger:
+    """Return the ledger of a source with a batch a month, 150 to 30 days ago; the last one is a retry of the fourth."""
+    ledger, all_of_them = Ledger(lake, "aging"), above("batch", -1)
+    for kind in (TableRow, TransactionRow):
+        ledger.forget(kind)
+        ledger.replace(kind, [row for row in rows if isinstance(row, kind)])
+    published = CutRow(cut=1, state="published", batch=cut, given_up=tuple(given_up) or None)
+    ledger.replace(CutRow, [published], all_of_them)
+    batches = [BatchRow(batch=batch, retry_of=4 if batch == 5 else None, **COUNTS) for batch in range(1, 6)]
+    ledger.replace(BatchRow, batches, all_of_them)
+    table = lake.load(names.ledger("batches"))
+    dated = [{**row, "at": NOW - timedelta(days=30 * (6 - row["batch"]))} for row in ledger.read("batches")]
+    table.overwrite(pa.Table.from_pylist(dated, schema=BATCHES), overwrite_filter=equals("source", "aging"))
+    return ledger
+
+
+def _table(state: str = "published", *, batch: int = 5, held: int = 0) -> TableRow:
+    return TableRow(cut=1, object="shop.items", target="aging.items", state=state, batch=batch, held=held)
+
+
+def _transaction(batch: int, since: int, state: str = "open") -> TransactionRow:
+    return TransactionRow(batch=batch, id="t", state=state, since=since, events=1, seen='{"id": "t"}')
+
+
+@pytest.mark.parametrize(
+    ("rows", "cut", "given_up", "expected"),
+    [
+        ([_table()], 5, (), 4),
+        ([_table()], 4, (), 2),
+        ([_table("stopped", batch=3)], 5, (), 2),
+        ([_table("stopped", batch=2)], 5, (), 1),
+        ([_table("waiting", batch=1)], 5, (), 0),
+        ([_table(held=1), _transaction(5, 2)], 5, (), 0),
+        ([_table(held=1), _transaction(5, 4)], 5, (), 2),
+        ([_table(held=1), _transaction(5, 2)], 5, ("t",), 4),
+        ([_table(), _transaction(5, 2)], 5, (), 4),
+        ([_table("stopped", batch=4), _transaction(4, 3), _transaction(5, 3, "whole")], 5, (), 1),
+    ],
+    ids=[
+        "nothing waits",
+        "no cut took a batch of messages that landed 60 days ago",
+        "stopped",
+        "stopped earlier",
+        "waiting",
+        "held for a transaction",
+        "held for a younger one",
+        "given up",
+        "the transaction is of other tables",
+        "the transaction ended when the table was stopped",
+    ],
+)
+def test_tombstones_stay_for_events_that_wait(
+    lake: Lake, rows: list[TableRow | TransactionRow], cut: int, given_up: Sequence[str], expected: int
+) -> None:
+    """A tombstone stays while an event waits that landed within its time, whatever the event waits for."""
+    source = _source("aging", Path("/nowhere"))
+    past = tombstone_age.past(_ledger(lake, rows, cut, given_up), source, NOW)
+    assert past.up_to(STATE) == expected
+    assert past.up_to(Identifier("state", "aging__others")) == (4 if cut == 5 else 2)
+
+
+def _row(kind: str, number: int, table: str | None = "items") -> bytes:
+    return canal(table, kind, {"id": "int", "name": "varchar(9)"}, (str(number), "x"))  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+@pytest.mark.more
+def test_a_retried_event_does_not_revive_a_row(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row stays dead whose INSERT was in quarantine until the tombstone of its DELETE went; so do no rows without."""
+    monkeypatch.setattr("tidemark.stages.maintain.NAMES", ())
+    lenient = {"quarantined_share": "off"}
+    source = _source("revived", tmp_path, invariants=lenient)
+    deliver(tmp_path, "1", [_row("INSERT", 1), _row("INSERT", 7, None), _row("DELETE", 7), _row("INSERT", 2)])
+    run_all(source)
+    age(lake, "revived", days=60)
+    deliver(tmp_path, "2", [_row("INSERT", 3), _row("INSERT", 4, None)])
+    run_all(source)
+    assert run_stage("maintain", source).summary["tombstones"] == 1
+    fixed = _source("revived", tmp_path, invariants=lenient, options={"table": "shop.items"})
+    reports = {stage: run_stage(stage, fixed) for stage in RETRY}
+    assert (reports["retry"].summary["decoded"], reports["retry"].summary["rebuilds"]) == (2, 1)
+    ids = lake.load(("revived", "items")).scan().to_arrow()["id"].to_pylist()
+    assert sorted(ids) == [1, 2, 3, 4]

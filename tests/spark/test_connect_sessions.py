@@ -1,0 +1,75 @@
+"""What a killed task left on a Spark Connect server ends before the next task of its source writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql.connect.client import SparkConnectClient
+
+from tidemark.orchestration.stage_operator import _sessions
+from tidemark.services.spark_connect import SparkConnectServer
+from tidemark.spark import connect_sessions
+from tidemark.spark.session import local_settings
+
+WORK = """
+import sys
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+print(session.range(1).count(), flush=True)
+session.sql("SELECT max(hash(id)) FROM range(1000000000000)").collect()
+"""
+"""Says that its session is there, then works for hours."""
+
+pytestmark = [pytest.mark.spark, pytest.mark.more]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SparkConnectServer]:
+    """A warm Spark that tasks share."""
+    with SparkConnectServer(folder=tmp_path / "spark", settings=local_settings(), driver_memory="1g") as server:
+        yield server
+
+
+def test_work_of_an_earlier_session_ends(server: SparkConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source had another session before the half hour was over: its work is cancelled, that of others goes on."""
+    before, other = str(uuid4()), str(uuid4())
+    working = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORK, f"{server.url}/;session_id={session}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for session in (before, other)
+    ]
+    try:
+        for each in working:
+            assert each.stdout is not None
+            assert each.stdout.readline() == "1\n"
+        time.sleep(2)
+        monkeypatch.setenv(connect_sessions.EARLIER_SESSIONS_VARIABLE, f"{uuid4()},{before}")
+        client = SparkConnectClient(f"{server.url}/")
+        connect_sessions.end(client, connect_sessions.earlier())
+        assert working[0].wait(timeout=60) != 0
+        assert working[1].poll() is None
+        client.close()
+    finally:
+        for each in working:
+            each.kill()
+            each.communicate()
+
+
+def test_sessions_of_a_source_follow_the_clock() -> None:
+    """Within half an hour a source has one session; the next one knows it, and those of a day, as earlier ones."""
+    now, later, next_day = (_sessions("erp", seconds) for seconds in (1799.0, 1800.0, 86_400.0))
+    assert _sessions("erp", 0.0) == now
+    assert now[0] == later[1]
+    assert now[0] in next_day
+    assert len(set(now)) == len(now)
+    assert not {*now} & {*_sessions("crm", 0.0)}
