@@ -11,6 +11,7 @@ from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.schema import Schema
 
+from tidemark.lake.lake import Lake
 from tidemark.ledger import storage
 from tidemark.ledger.ledger import Ledger
 
@@ -18,11 +19,13 @@ from tidemark.ledger.ledger import Ledger
 class ReadOnce(Ledger):
     """The ledger of one source, as each of its tables was when it was first read."""
 
-    _kept: dict[str, tuple[Schema, pa.Table]]
+    def __init__(self, lake: Lake, source: str) -> None:
+        super().__init__(lake, source)
+        self._kept: dict[str, tuple[Schema, pa.Table]] = {}
 
     def read(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> list[dict[str, Any]]:
         """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
-        if name not in self._tables():
+        if name not in self._kept:
             table = storage.find(self._lake, name)
             if table is None:
                 return []
@@ -33,8 +36,3 @@ class ReadOnce(Ledger):
         known = storage.known_columns(columns, rows.schema.names)
         found: list[dict[str, Any]] = (rows if "*" in columns else rows.select(known)).to_pylist()
         return found
-
-    def _tables(self) -> dict[str, tuple[Schema, pa.Table]]:
-        if not hasattr(self, "_kept"):
-            self._kept = {}
-        return self._kept
