@@ -50,7 +50,6 @@ from tidemark.formats._replicate.wire import (
 from tidemark.positions import changed
 
 TOOLS = ("Qlik Replicate",)
-
 UNTOLD = ("anything about a row whose metadata message did not land",)
 
 TRAITS = Traits(ranks_by_commit=of_a_sequence)

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingTableError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
 from tidemark.formats import Traits
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, image_of, members, read, untyped
 from tidemark.positions import Position, changed
 from tidemark.values import iso8601
 
@@ -154,7 +154,7 @@ def _images(
     """Return the images before and after, and the columns of both. A deleted row is in ``data``."""
     if operation is Operation.TRUNCATE:
         return None, None, None
-    data, key = _image(envelope.data), _image(envelope.key)
+    data, key = image_of(envelope.data), image_of(envelope.key)
     if operation is Operation.INSERT:
         if data is None:
             raise MalformedMessageError("an insert without `data`")
@@ -175,12 +175,6 @@ def _overlaid(key: bytes | None, data: bytes | None) -> tuple[bytes, tuple[str, 
         return row, tuple(members(row))
     merged = {**members(key), **members(data)}
     return _encode(merged), tuple(merged)
-
-
-def _image(raw: msgspec.Raw) -> bytes | None:
-    """Return the bytes of an image; None if it is missing, null, or without columns."""
-    image = bytes(raw)
-    return None if len(image) <= len(NULL) and image in {b"", NULL, b"{}"} else image
 
 
 def _position(meta: Meta, op: str, message: Message) -> Position:
@@ -262,7 +256,7 @@ def _dropped_column(envelope: SharePlexMessage, message: Message, options: Optio
     """
     meta = envelope.meta
     table = _table(meta, options)
-    image = _image(envelope.data) or _image(envelope.key)
+    image = image_of(envelope.data) or image_of(envelope.key)
     drops = ", ".join(f"DROP COLUMN {_identifier(name)}" for name in members(image)) if image else ""
     names = ".".join(_identifier(part) for part in (table.schema, table.name) if part)
     return SchemaChange(
