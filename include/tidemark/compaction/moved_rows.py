@@ -16,8 +16,8 @@ from tidemark.events import Operation
 from tidemark.folding import actions, frames, keyed, moved_rows, update_halves
 from tidemark.folding.truncates import Truncates
 from tidemark.lake import names
-from tidemark.lake.branches import lower_bound
 from tidemark.lake.filters import above, among, equals
+from tidemark.lake.statistics import lower_bound
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
 from tidemark.values.image_reader import field
