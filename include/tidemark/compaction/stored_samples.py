@@ -68,7 +68,7 @@ def are_older(rows: pa.Table, positions: pa.ChunkedArray) -> list[bool]:
 
 
 def _is_change(position: str) -> bool:
-    """Return whether a position has a place in the log (``folding.contradictions.is_placed``)."""
+    """Return whether a position has a place in the log (``folding.row_needs.is_placed``)."""
     return position.partition(".")[0][-1:] in {"1", "3", "5", "7", "9"}
 
 
