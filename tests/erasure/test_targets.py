@@ -182,7 +182,10 @@ def test_no_name_of_a_folder_or_file_has_the_value_of_a_partition(source: Source
     assert (report.summary["nothing_found"], report.problems) == (1, ())
     assert [path for path in home.rglob("*") if name in str(path)] == []
     assert files_with(home, name) == set()
-    assert lake.load((NAME, "by_name")).current_snapshot().summary["total-delete-files"] == "0"
+    table = lake.load((NAME, "by_name"))
+    summary, files = table.current_snapshot().summary, [task.file for task in table.scan().plan_files()]
+    assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("0", "0")
+    assert int(summary["total-files-size"]) == sum(file.file_size_in_bytes for file in files)
 
 
 def test_a_table_that_stopped_is_where_it_was_published_last(lake: Lake) -> None:

@@ -93,7 +93,7 @@ def differ(prepared: Prepared, plan: Plan, collect: Callable[[], pa.Table], tota
 
 
 def _rise(plan: Plan, rows: pa.Table, prepared: Prepared) -> _Mask:
-    """Return which events are certainly no copies of others (``folding.contradictions.rises``)."""
+    """Return which events are certainly no copies of others (``folding.row_needs.rises``)."""
     if not plan.ranks_copies and not plan.has_deliveries:
         return np.ones(rows.num_rows, np.bool_)
     at, latest = rows.column("at"), pa.scalar(contradictions.seen(prepared), pa.int64())

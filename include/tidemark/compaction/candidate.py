@@ -18,7 +18,7 @@ from tidemark.compaction.state import State
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.folding import actions, frames
 from tidemark.lake import names, pending_schema
-from tidemark.lake.branches import branch_from_main, greatest, head
+from tidemark.lake.branches import branch_from_main, head
 from tidemark.lake.properties import (
     KEPT_PROPERTIES,
     KEY_PROPERTY,
@@ -33,6 +33,7 @@ from tidemark.lake.properties import (
     STATE_PROPERTIES,
     WHOLE_PROPERTIES,
 )
+from tidemark.lake.statistics import greatest
 from tidemark.ledger.rows import Snapshots
 from tidemark.tables import eras, schemas, shard_rules
 from tidemark.tables.plan import Plan

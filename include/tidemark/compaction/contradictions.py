@@ -20,9 +20,9 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Built, Contradiction
 from tidemark.events import Operation
 from tidemark.folding import before_images as compared
-from tidemark.folding import contradictions, frames
-from tidemark.folding.contradictions import Known
+from tidemark.folding import frames, row_needs
 from tidemark.folding.keyed import Totals
+from tidemark.folding.row_needs import Known
 from tidemark.lake.filters import equals
 from tidemark.ledger.contradiction_rows import (
     BEFORE_IMAGES,
@@ -73,7 +73,7 @@ def may_be(prepared: Prepared, folded: DataFrame, totals: Totals, merged: Merged
     if totals.breaks:
         return True
     met = folded.join(idle_events.stood_at(prepared, start), frames.key_names(prepared.plan), "left")
-    stood = F.coalesce("stands", F.lit(contradictions.NO_ROW))
+    stood = F.coalesce("stands", F.lit(row_needs.NO_ROW))
     return not met.where(F.col("begins") * stood == -1).isEmpty()
 
 
@@ -92,11 +92,11 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
     if plan.soft and (truncates := truncation.known(prepared)):  # elsewhere, events below a TRUNCATE are set aside
         sound = sound.where(F.col("position") > truncates.position(plan))
     stood, dead = idle_events.stood_at(prepared, start), idle_events.died_at(prepared)
-    judged = contradictions.judged(sound, stood, dead, known(prepared), plan)
+    judged = row_needs.judged(sound, stood, dead, known(prepared), plan)
     judged = checkpointed(judged)
     counts = {row["needs"]: int(row["count"]) for row in judged.groupBy("needs").count().collect()}
     asked = prepared.run.source.invariants
-    kinds = ((contradictions.ROW, MISSING_ROWS), (contradictions.NO_ROW, EXISTING_ROWS))
+    kinds = ((row_needs.ROW, MISSING_ROWS), (row_needs.NO_ROW, EXISTING_ROWS))
     return [
         entry(judged.where(F.col("needs") == needs), kind, counts[needs], prepared)
         for needs, kind in kinds

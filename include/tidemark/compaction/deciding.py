@@ -42,8 +42,8 @@ def decide(run: Run, finds: Mapping[str, Found]) -> tuple[list[Plan], list[Decis
     decisions = [each for each in decided if not isinstance(each, Plan)]
     for claimants in _by_target(plans):
         if len(claimants) > 1:
-            names = " and ".join(plan.found.object for plan in claimants)
-            reason = f"{names} would both be published as {claimants[0].target}; tell them apart with `target:`"
+            claimed_by = " and ".join(plan.found.object for plan in claimants)
+            reason = f"{claimed_by} would both be published as {claimants[0].target}; tell them apart with `target:`"
             decisions += [stopped(plan.found, reason) for plan in claimants]
             plans = [plan for plan in plans if plan.target != claimants[0].target]
     return plans, decisions
@@ -180,8 +180,8 @@ def _shards_as_taken(run: Run, events: Callable[[], DataFrame], found: Found) ->
     occurring = set(found.shapes)
     if withheld or not read.is_uniform:
         occurring = {row["shape"] for row in events().select("shape").distinct().collect()}
-    shapes, names = read.shapes(occurring)
-    return replace(found, shapes=shapes, names=names)
+    shapes, names_by_shape = read.shapes(occurring)
+    return replace(found, shapes=shapes, names=names_by_shape)
 
 
 def _as_taken(run: Run, events: Callable[[], DataFrame], found: Found, table: Table | None) -> Found:
@@ -192,17 +192,17 @@ def _as_taken(run: Run, events: Callable[[], DataFrame], found: Found, table: Ta
     """
     if found.shards:
         return _shards_as_taken(run, events, found)
-    names = evolving.names_of(found, table)
-    renamed = names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
+    column_names = evolving.names_of(found, table)
+    renamed = column_names.touches(column.name for shape in found.shapes.values() for column in shape.columns)
     withheld = found.withheld.left_out or found.withheld.released
     if not (renamed or withheld):
         return found
-    if not (names.renamings or withheld):  # the source file alone gives other names, and the same at any time
-        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, {f"{shape}@0" for shape in found.shapes})
+    if not (column_names.renamings or withheld):  # the source file alone gives other names, and the same at any time
+        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, column_names, {f"{shape}@0" for shape in found.shapes})
         return replace(found, shapes=shapes, names=by_shape)
-    ids = epochs.shape_in_epoch(names) if renamed else F.col("shape")
+    ids = epochs.shape_in_epoch(column_names) if renamed else F.col("shape")
     occurring = {row["shape"] for row in events().select(ids.alias("shape")).distinct().collect()}
     if renamed:
-        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, names, occurring)
+        shapes, by_shape = epochs.shapes_by_epoch(found.shapes, column_names, occurring)
         return replace(found, shapes=shapes, names=by_shape)
     return replace(found, shapes={name: shape for name, shape in found.shapes.items() if name in occurring})

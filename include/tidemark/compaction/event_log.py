@@ -15,9 +15,9 @@ from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import update_halves
 from tidemark.lake import names
-from tidemark.lake.branches import rows_in
 from tidemark.lake.filters import among
 from tidemark.lake.log_schemas import RowKind
+from tidemark.lake.statistics import rows_in
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.expired import Expired
 from tidemark.spark.session import checkpointed

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction.feed_rows import FeedRows
 from tidemark.compaction.run import Cut
 from tidemark.lake import changed_files, foreign, names, pending_schema
-from tidemark.lake.branches import branch_from_main, fast_forward, head, rows_in
+from tidemark.lake.branches import branch_from_main, fast_forward, head
 from tidemark.lake.commits import commit_files
 from tidemark.lake.feeds import Fed, fed, in_step, summary_of
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import FEED_PROPERTIES, OBJECT_PROPERTY, SOURCE_PROPERTY
+from tidemark.lake.statistics import rows_in
 from tidemark.spark.session import open_session
 from tidemark.tables.feeds import CHANGE_ORDINAL, OWN_NAMES, Shown, evolve, feed_schema, shown
 

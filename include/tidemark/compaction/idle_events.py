@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction import row_writing
 from tidemark.compaction.candidate import Prepared
-from tidemark.folding import contradictions, frames
+from tidemark.folding import frames, row_needs
 from tidemark.folding.key_bounds import ANY, KeyBounds
 from tidemark.folding.keyed import Totals
 from tidemark.tables.schemas import DELETED, POSITION
@@ -69,7 +69,7 @@ def died_at(prepared: Prepared) -> DataFrame:
 def stood_at(prepared: Prepared, snapshot: int, bounds: KeyBounds = ANY) -> DataFrame:
     """Return the keys of a table in a snapshot, each with the position of its row, ``stands_at``, and ``stands``.
 
-    ``stands`` is ``contradictions.ROW``, or ``NO_ROW`` for a row that is deleted softly. ``bounds``: the bounds of the
+    ``stands`` is ``row_needs.ROW``, or ``NO_ROW`` for a row that is deleted softly. ``bounds``: the bounds of the
     wanted keys.
     """
     plan = prepared.plan
@@ -77,5 +77,5 @@ def stood_at(prepared: Prepared, snapshot: int, bounds: KeyBounds = ANY) -> Data
     if prepared.has_names_of(snapshot):
         rows = bounds.of(rows, plan)
     marked = F.coalesce(F.col(DELETED), F.lit(False)) if plan.soft else F.lit(False)
-    stands = F.when(marked, contradictions.NO_ROW).otherwise(contradictions.ROW).alias("stands")
+    stands = F.when(marked, row_needs.NO_ROW).otherwise(row_needs.ROW).alias("stands")
     return rows.select(*frames.key_columns(plan), F.col(POSITION).alias("stands_at"), stands)

@@ -15,8 +15,8 @@ from tidemark.compaction import contradictions
 from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.decisions import Contradiction
 from tidemark.folding import frames
-from tidemark.folding.contradictions import is_placed
 from tidemark.folding.keyed import Totals
+from tidemark.folding.row_needs import is_placed
 from tidemark.lake.filters import among
 from tidemark.ledger.contradiction_rows import LOADED_AGAIN
 from tidemark.sources.choices import Consequence

@@ -18,7 +18,7 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.compaction.event_log import Events
 from tidemark.events import Operation
 from tidemark.folding import frames, keyed
-from tidemark.lake.branches import greatest
+from tidemark.lake.statistics import greatest
 from tidemark.spark.session import checkpointed
 from tidemark.spark.tuning import sent
 from tidemark.tables.plan import Plan

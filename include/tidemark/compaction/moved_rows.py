@@ -1,4 +1,4 @@
-"""The values that a row lacks which moved to another key: looked up in the change log (``folding.moved_rows``)."""
+"""The values that a row lacks which moved to another key: looked up in the change log (``folding.row_moves``)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction import truncation
 from tidemark.compaction.event_log import EventLog, Events
 from tidemark.events import Operation
-from tidemark.folding import actions, frames, keyed, moved_rows, update_halves
+from tidemark.folding import actions, frames, keyed, row_moves, update_halves
 from tidemark.folding.truncates import Truncates
 from tidemark.lake import names
-from tidemark.lake.branches import lower_bound
 from tidemark.lake.filters import above, among, equals
+from tidemark.lake.statistics import lower_bound
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
 from tidemark.values.image_reader import field
@@ -43,35 +43,35 @@ def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequ
         return update_halves.settled(actions.actions(rows, plan, truncated, kept), plan)
     if not plan.found.moves:
         return actions.actions(rows, plan, truncated, kept)
-    read = actions.actions(moved_rows.marked(rows), plan, truncated, [*kept, moved_rows.LACKS, moved_rows.SPOT])
+    read = actions.actions(row_moves.marked(rows), plan, truncated, [*kept, row_moves.LACKS, row_moves.SPOT])
     found = _found(log, read)
     if found is not None:
-        read = moved_rows.filled(read, found, plan)
-    return read.drop(moved_rows.LACKS, moved_rows.SPOT)
+        read = row_moves.filled(read, found, plan)
+    return read.drop(row_moves.LACKS, row_moves.SPOT)
 
 
 def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     """Return the values that INSERTs with placeholders lack; None if there are no such INSERTs."""
-    asked = ("position", "set_aside", moved_rows.LACKS, moved_rows.SPOT)
-    lacking = checkpointed(read.where(moved_rows.LACKS).select(*asked))
+    asked = ("position", "set_aside", row_moves.LACKS, row_moves.SPOT)
+    lacking = checkpointed(read.where(row_moves.LACKS).select(*asked))
     if lacking.isEmpty():
         return None
     every, pairs, plan = _everything(log)
     truncates = truncation.of_whole_log(plan.found, log.whole().rows)
-    wanted = checkpointed(moved_rows.lookups(lacking, pairs, plan))
+    wanted = checkpointed(row_moves.lookups(lacking, pairs, plan))
     rounds = []
     for depth in range(_MOST_MOVES):
-        events = moved_rows.events_of(every, wanted, plan, truncates)
+        events = row_moves.events_of(every, wanted, plan, truncates)
         values = checkpointed(_looked_up_values(events, plan).withColumn("depth", F.lit(depth)))
         rounds.append(values)
-        missing = wanted.join(values.where(~moved_rows.is_complete(plan)).select("lookup", "begun"), "lookup")
-        wanted = checkpointed(moved_rows.behind(missing, pairs, plan))
+        missing = wanted.join(values.where(~row_moves.is_complete(plan)).select("lookup", "begun"), "lookup")
+        wanted = checkpointed(row_moves.behind(missing, pairs, plan))
         if wanted.isEmpty():
             break
     return checkpointed(_nearest(reduce(DataFrame.unionByName, rounds), plan))
 
 
-def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, moved_rows.Pairs, Plan]:
+def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, row_moves.Pairs, Plan]:
     """Return the actions of the whole change log, the pairs in it, and the plan that they were read by.
 
     Args:
@@ -81,11 +81,11 @@ def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, mov
     plan, changes = log.whole()
     # As with soft deletes, a deleted row keeps its values, and takes the values that its delete has.
     plan = replace(plan, soft=True)
-    changes = moved_rows.marked(changes.where(F.col("operation") != Operation.TRUNCATE))
-    kept = [*actions.KEPT, moved_rows.LACKS, moved_rows.SPOT]
+    changes = row_moves.marked(changes.where(F.col("operation") != Operation.TRUNCATE))
+    kept = [*actions.KEPT, row_moves.LACKS, row_moves.SPOT]
     every = actions.actions(changes, plan, None, [*kept, *more])
-    pairs = moved_rows.pairs(actions.actions(moved_rows.near(changes), plan, None, kept), plan)
-    return every, moved_rows.Pairs(checkpointed(pairs.rows)), plan
+    pairs = row_moves.pairs(actions.actions(row_moves.near(changes), plan, None, kept), plan)
+    return every, row_moves.Pairs(checkpointed(pairs.rows)), plan
 
 
 def are_outdated(log: EventLog) -> bool:
@@ -104,9 +104,9 @@ def are_outdated(log: EventLog) -> bool:
     every, pairs, plan = _everything(log, ["transaction_id"])
     released = F.col("transaction_id").isin(*sorted(found.withheld.released))
     taken = (F.col("batch") <= found.published_batch) & ~F.coalesce(released, F.lit(False))
-    if truncated is not None and not moved_rows.moved_after(pairs, truncated, found.published_batch).isEmpty():
+    if truncated is not None and not row_moves.moved_after(pairs, truncated, found.published_batch).isEmpty():
         return True
-    return not moved_rows.late(every, pairs, plan, found.published_batch, taken).isEmpty()
+    return not row_moves.late(every, pairs, plan, found.published_batch, taken).isEmpty()
 
 
 def _are_all_newer(log: EventLog, truncated: str | None) -> bool:

@@ -16,8 +16,8 @@ from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages
 from tidemark.ddl.rename_statements import may_rename, may_rename_or_drop
 from tidemark.events import Operation
 from tidemark.lake import names
-from tidemark.lake.branches import lower_bound
 from tidemark.lake.filters import above, at_most, equals
+from tidemark.lake.statistics import lower_bound
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import ContentRow
 from tidemark.sources import routes

@@ -10,7 +10,7 @@ from tidemark.compaction.candidate import Prepared
 from tidemark.folding import frames, key_bounds
 from tidemark.folding.key_bounds import KeyBounds
 from tidemark.folding.keyed import Totals
-from tidemark.lake.branches import rows_in
+from tidemark.lake.statistics import rows_in
 
 LARGE = 200_000
 """Rows from which on two passes over a table's keys cost less than one that shuffles them: see docs/adr/0020."""

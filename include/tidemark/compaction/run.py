@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.compaction.routing import Routing
 from tidemark.lake import names
-from tidemark.lake.branches import rows_in
 from tidemark.lake.lake import Lake
 from tidemark.lake.maintenance import size_of
 from tidemark.lake.names import Identifier
+from tidemark.lake.statistics import rows_in
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import TableRow

@@ -20,9 +20,10 @@ from tidemark.compaction.candidate import put_on_branch
 from tidemark.compaction.decisions import Built
 from tidemark.compaction.run import Run
 from tidemark.lake import changed_files
-from tidemark.lake.branches import head, rows_in
+from tidemark.lake.branches import head
 from tidemark.lake.changed_rows import SIDE
 from tidemark.lake.names import Identifier
+from tidemark.lake.statistics import rows_in
 from tidemark.ledger.rows import Snapshots
 from tidemark.spark.changed_frames import rows_of
 from tidemark.tables import layouts

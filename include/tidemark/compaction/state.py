@@ -18,10 +18,11 @@ from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
 from tidemark.folding.truncates import Truncate
 from tidemark.lake import maintenance
-from tidemark.lake.branches import MARKER, upper_bound
+from tidemark.lake.branches import MARKER
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
+from tidemark.lake.statistics import upper_bound
 from tidemark.spark.session import checkpointed
 from tidemark.tables.plan import Plan
 

@@ -10,8 +10,8 @@ from pyiceberg.table import FileScanTask
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding.frames import key_names
 from tidemark.lake import changed_files, changed_rows
-from tidemark.lake.branches import upper_bound
 from tidemark.lake.changed_rows import Reading
+from tidemark.lake.statistics import upper_bound
 from tidemark.positions import DELIVERY
 from tidemark.tables.schemas import DELETED, POSITION
 from tidemark.values import typed_values
@@ -68,7 +68,7 @@ def are_older(rows: pa.Table, positions: pa.ChunkedArray) -> list[bool]:
 
 
 def _is_change(position: str) -> bool:
-    """Return whether a position has a place in the log (``folding.contradictions.is_placed``)."""
+    """Return whether a position has a place in the log (``folding.row_needs.is_placed``)."""
     return position.partition(".")[0][-1:] in {"1", "3", "5", "7", "9"}
 
 

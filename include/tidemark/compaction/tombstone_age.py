@@ -20,7 +20,7 @@ from tidemark.lake import names
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import TOMBSTONES_PROPERTY
-from tidemark.ledger import transactions
+from tidemark.ledger import cuts, transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, TableRow, TransactionRow
 from tidemark.ledger.states import LEFT_BEHIND

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.ddl.changes import Fill
 from tidemark.events import Operation
-from tidemark.folding import contradictions, row_checks
+from tidemark.folding import row_checks, row_needs
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.truncates import Truncates
@@ -63,7 +63,7 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
         values of the old image); ``deleted``; ``moved_away`` (the delete of an old key, or of a row that is
         kept back: its event is counted elsewhere); ``set_aside`` (the reason why
         the event takes no part, or null), ``detail``; ``half`` (the old half of an update in two events: it deletes its
-        key); where the plan ``compares``: ``needs`` (``contradictions``); and ``kept``.
+        key); where the plan ``compares``: ``needs`` (``row_needs``); and ``kept``.
     """
     keyed = _with_keys(_read(events, plan, kept), plan)
     after, before = ([F.col(quoted(f"{side} {name}")) for name in key_names(plan)] for side in ("new", "old"))
@@ -75,7 +75,7 @@ def actions(events: DataFrame, plan: Plan, truncated: Truncates | None, kept: Se
     if truncated:
         late = F.coalesce(F.col("position") < truncated.position(plan, "new "), late)
     verdict = [(~writes).alias("deleted"), *_set_aside(after, _key_of(plan), torn, writes, late)]
-    needs = [contradictions.needs(plan, moved), contradictions.number(contradictions.ROW)] if plan.compares else []
+    needs = [row_needs.needs(plan, moved), row_needs.number(row_needs.ROW)] if plan.compares else []
     new, old = ([each.alias("needs")] for each in needs) if needs else ([], [])
     stays = F.struct(F.lit(False).alias("moved_away"), *verdict, *new)
     leaves = F.struct(F.lit(True).alias("moved_away"), F.lit(True).alias("deleted"), *verdict[1:], *old)
@@ -151,8 +151,8 @@ def _read(events: DataFrame, plan: Plan, kept: Sequence[str]) -> DataFrame:
         "old text": F.when(whole_update & ~_same_key(plan), F.col("before")),
         "half": F.col("after").isNull() & update,
     }
-    if contradictions.tells_rows(plan):
-        texts[contradictions.NO_OLD_ROW] = F.col("before").isNull()
+    if row_needs.tells_rows(plan):
+        texts[row_needs.NO_OLD_ROW] = F.col("before").isNull()
     new, old = F.col("`new text`"), F.col("`old text`")
     images = [Image(new, plan.columns, "image"), Image(old, _key_of(plan), "old")]
     if plan.soft:  # apart from the old key: a value that does not fit is no reason to set an update aside

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
-from tidemark.folding import contradictions, log_places
+from tidemark.folding import log_places, row_needs
 from tidemark.folding.actions import cell
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_columns, key_names, value_numbers
@@ -114,13 +114,13 @@ def differing(
         rows: ``stored``, as they were before the events.
         dead: ``k0 .. kn`` and ``died_at`` of keys that were deleted.
         plan: the table's plan.
-        seen: ``contradictions.Known.seen``.
+        seen: ``row_needs.Known.seen``.
         added: columns that not all rows were written with: a null there is no value.
     """
-    keys, numbers, rises = key_names(plan), value_numbers(plan), contradictions.RISES
-    order = contradictions.order_of_key(plan)
+    keys, numbers, rises = key_names(plan), value_numbers(plan), row_needs.RISES
+    order = row_needs.order_of_key(plan)
     before = order.rowsBetween(Window.unboundedPreceding, -1)
-    marked = event_sides.withColumn(rises, contradictions.rises(plan, seen, order))
+    marked = event_sides.withColumn(rises, row_needs.rises(plan, seen, order))
     behind = {
         "behind": F.lag(log_places.log_place()).over(order),
         "begins": F.first(log_places.log_place()).over(order),
@@ -130,7 +130,7 @@ def differing(
     held = F.coalesce(F.col("alive") & _is_of_log(), F.lit(False))
     differ = [_differs(n, held, added=plan.columns[n].name in added) for n in numbers]
     follows = F.coalesce(F.col("behind") != log_places.log_place(), F.lit(True))
-    late = F.coalesce(contradictions.newest_known() >= F.col("begins"), F.lit(False))
+    late = F.coalesce(row_needs.newest_known() >= F.col("begins"), F.lit(False))
     found = met.where(F.col("was").isNotNull() & F.col(rises) & follows & ~late & reduce(or_, differ, F.lit(False)))
     return found.select(*keys, "position", "file", "place")
 
@@ -141,13 +141,13 @@ def _is_of_log() -> Expression:
     Where an event has a delivery, the changes before it have one too, and loads have none.
     """
     alike = log_places.has_delivery("stands_at") | ~log_places.has_delivery()
-    return contradictions.is_placed("stands_at") & alike
+    return row_needs.is_placed("stands_at") & alike
 
 
 def _trusted(number: int) -> Expression:
     """Return what an event leaves in a cell, where it is certainly no copy of an earlier event."""
     left = F.col(f"leaves.{field(number)}")
-    trusted = F.struct((left["known"] & F.col(contradictions.RISES)).alias("known"), left["value"].alias("value"))
+    trusted = F.struct((left["known"] & F.col(row_needs.RISES)).alias("known"), left["value"].alias("value"))
     return F.when(left.isNotNull(), trusted)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 from pyspark.sql.window import WindowSpec
 
-from tidemark.folding import contradictions, frames, key_bounds, keyed_by_cell, log_places, row_images
+from tidemark.folding import frames, key_bounds, keyed_by_cell, log_places, row_images, row_needs
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.row_images import Wanted
 from tidemark.folding.truncates import Truncates
@@ -44,7 +44,7 @@ def fold(
         of others; ``overtaken``: how many others are not the newest action. Deletes of old keys are counted in neither:
         their events are counted where they wrote the new key. ``differing``: how many copies say something else than
         the event, where the position is its identity. Where the plan ``compares``: ``begins``, what the key's
-        oldest action needs, and ``breaks``, how many others contradict the one before (``contradictions``). With
+        oldest action needs, and ``breaks``, how many others contradict the one before (``row_needs``). With
         ``images``: ``row_images.FOLDED``.
 
         A delete writes null to ``c<n>``. With soft deletes, deletes that are the newest actions leave the row as it was
@@ -81,7 +81,7 @@ def _newest(acted: DataFrame, plan: Plan, keys: Sequence[str], *, images: Wanted
         "overtaken": F.count_if(own & ~F.col("is_copy")).over(of_key) - own.cast("int"),
     }
     if plan.compares:
-        steps["breaks"] = contradictions.breaks(order)
+        steps["breaks"] = row_needs.breaks(order)
         counts |= {"begins": F.last("needs").over(of_key), "breaks": F.count_if("breaks").over(of_key)}
     marks = _shown_softly(cells, of_key) if plan.soft else {}
     # The common beginning of all paths would be a quarter of the bytes that are shuffled and sorted.
@@ -216,7 +216,7 @@ def totals(plan: Plan, *, images: bool = False) -> list[Expression]:
 
 def _begun() -> list[Expression]:
     """Return how many keys begin without a row, or may, and how many lose one: what a merge must find."""
-    row, no_row = contradictions.ROW, contradictions.NO_ROW
+    row, no_row = row_needs.ROW, row_needs.NO_ROW
     is_untold = ~F.col("begins").isin(row, no_row)
     return [
         F.count_if((F.col("begins") == no_row) & ~F.col("deleted")).alias("fresh"),

@@ -8,7 +8,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.folding import contradictions, frames, log_places, row_images
+from tidemark.folding import frames, log_places, row_images, row_needs
 from tidemark.folding.captured import Captured
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.row_images import Wanted
@@ -31,11 +31,11 @@ def fold(
         F.count_if("differs").alias("differing"),
         F.max(F.when(~F.col("event.partial") | F.col("event.deleted"), _acts_at())).alias("whole_at"),
     ]
-    is_part = F.col("event.partial") & ~F.col("event.deleted") & ~contradictions.may_make_rows("event.")
+    is_part = F.col("event.partial") & ~F.col("event.deleted") & ~row_needs.may_make_rows("event.")
     newest += [F.some(is_part).alias("in_part"), F.max(F.when(F.col("event.deleted"), _acts_at())).alias("ended_at")]
     oldest_first = Window.partitionBy(*keys).orderBy("position")
     if plan.compares:
-        once = once.withColumn("breaks", contradictions.breaks_in_parts(oldest_first))
+        once = once.withColumn("breaks", row_needs.breaks_in_parts(oldest_first))
         newest += [F.min_by("event.needs", _acts_at()).alias("begins"), F.count_if("breaks").alias("breaks")]
     if images:
         once = once.withColumns(row_images.met_in_parts(cells, oldest_first))

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from pyspark.sql.window import WindowSpec
 
 from tidemark.events import Operation
-from tidemark.folding import contradictions, log_places
+from tidemark.folding import log_places, row_needs
 
 _WAS, _LEFT, _TEXT = "was hash", "left hash", "was text"
 
@@ -67,10 +67,10 @@ def _hash(text: Expression) -> Expression:
 
 def own_images() -> dict[str, Expression]:
     """Return columns of actions: the hashes and the before image of the action's own row."""
-    is_of_row = F.col("needs") == contradictions.ROW  # a row that moved here was another one before
+    is_of_row = F.col("needs") == row_needs.ROW  # a row that moved here was another one before
     own = {name: F.when(is_of_row, F.col(f"`{name}`")) for name in (_WAS, _TEXT)}
     left = F.when(~F.col("deleted"), F.col(f"`{_LEFT}`"))
-    is_update = left.isNotNull() & F.col("needs").isin(contradictions.ROW, contradictions.ANY)
+    is_update = left.isNotNull() & F.col("needs").isin(row_needs.ROW, row_needs.ANY)
     return {**own, _LEFT: left, _TELLS: F.when(is_update, F.col(f"`{_WAS}`").isNotNull())}
 
 

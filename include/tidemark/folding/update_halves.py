@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.events import Operation
-from tidemark.folding import contradictions
+from tidemark.folding import row_needs
 from tidemark.folding.frames import key_names
 from tidemark.positions import NEW_HALF, OLD_HALF
 from tidemark.tables.plan import Plan
@@ -91,7 +91,7 @@ def settled(acted: DataFrame, plan: Plan) -> DataFrame:
     }
     if plan.compares:
         is_compared = tells_key & ~F.col("half") & F.col("old key").isNotNull()
-        verdict["needs"] = F.when(is_compared, contradictions.number(contradictions.ROW)).otherwise(F.col("needs"))
+        verdict["needs"] = F.when(is_compared, row_needs.number(row_needs.ROW)).otherwise(F.col("needs"))
     left = judged.where(~F.col("is_back")).withColumns(verdict)
     return left.drop("is_back", "old key", "new key", "torn", EARLIER)
 

@@ -24,6 +24,8 @@ ABSENT = msgspec.Raw()
 
 NULL = b"null"
 
+_EMPTY = b"{}"
+
 _MARK = b"\xef\xbb\xbf"
 """UTF-8 byte order mark. Some dump tools write one before the first message."""
 
@@ -94,6 +96,12 @@ def _tightened(image: bytes) -> bytes:
 def is_empty(value: bytes) -> bool:
     """Return whether a JSON value holds nothing: it is missing, null, an empty object or an empty list."""
     return value.translate(None, b" \t\r\n") in {b"", NULL, b"{}", b"[]"}
+
+
+def image_of(raw: msgspec.Raw) -> bytes | None:
+    """Return the bytes of an image; None if it is missing, null, or an object without columns."""
+    image = bytes(raw)
+    return image if image and image not in (NULL, _EMPTY) else None
 
 
 def unwrap(value: bytes) -> tuple[bytes, bytes | None]:

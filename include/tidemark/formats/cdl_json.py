@@ -28,7 +28,7 @@ from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_unlogged
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, table_of_option, untyped, unwrap
+from tidemark.formats._json import ABSENT, NULL, RowLayout, image_of, members, read, table_of_option, untyped, unwrap
 from tidemark.positions import Position, changed
 
 TOOLS = ("Huawei MRS CDL",)
@@ -172,7 +172,7 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
         position=_cdl.position(_cdl.lsn(properties.get("lsn")), message, operation, _connector(payload)),
-        after=_image(payload.data),
+        after=image_of(payload.data),
         committed_at=committed_at,
         captured_at=None,
         transaction=None if tx_id is None else str(tx_id),
@@ -192,7 +192,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
         operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
         position=_cdl.position(lsn, message, operation, _connector(payload)),
-        after=_image(payload.after),
+        after=image_of(payload.after),
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),
         transaction=None if source.txId is None else str(source.txId),
@@ -202,23 +202,23 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
 
 def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
     layouts = _cdl.layouts(bytes(schema)) if schema else None
-    operation, before, after = found.operation, _image(payload.before), found.after
+    operation, before, after = found.operation, image_of(payload.before), found.after
     absent: tuple[str, ...] = ()
     lobs: tuple[str, ...] = ()
     if operation is Operation.DELETE:
-        _cdl.check_key(_image(payload.unique), before or after or _image(payload.unique))
+        _cdl.check_key(image_of(payload.unique), before or after or image_of(payload.unique))
         before, layout = _deleted(payload, before or after, schema, layouts)
         after = None
     elif after is None:
         raise MalformedMessageError(f"an {operation} without the row after it")
     else:
-        _cdl.check_key(_image(payload.unique), after, before if operation is Operation.UPDATE else None)
+        _cdl.check_key(image_of(payload.unique), after, before if operation is Operation.UPDATE else None)
         layout = _layout(after, layouts.after if layouts else None)
         absent = unavailable(after, layout, options.unavailable_value)
         if operation is not Operation.UPDATE:
             before = None
         elif before is not None:
-            before = moved_without_unlogged(before, _image(payload.unique), _connector(payload), schema)
+            before = moved_without_unlogged(before, image_of(payload.unique), _connector(payload), schema)
             layout = _layout(before, layout)
         if operation is Operation.UPDATE and payload.LOB_COLUMNS:
             unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
@@ -245,7 +245,7 @@ def _deleted(
     payload: Payload, row: bytes | None, schema: msgspec.Raw, layouts: _cdl.Layouts | None
 ) -> tuple[bytes, RowLayout]:
     """Return the row of a DELETE and its layout: ``before`` or, if the source does not log it, the key's values."""
-    unique = _image(payload.unique)
+    unique = image_of(payload.unique)
     if row is None:
         if unique is None:
             raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")
@@ -265,11 +265,6 @@ def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:
     return typed if typed.fits(image) else typed.widened(members(image))
 
 
-def _image(raw: msgspec.Raw) -> bytes | None:
-    image = bytes(raw)
-    return None if len(image) <= len(NULL) and image in {b"", NULL, b"{}"} else image
-
-
 def _table(database: str | None, schema: str | None, name: str | None, options: Options) -> TableId:
     if name:
         return TableId(database=(database or None) if options.with_database else None, schema=schema or None, name=name)
@@ -285,7 +280,7 @@ def _is_heartbeat(payload: Payload, value: bytes) -> bool:
     """
     source = payload.source or _NO_SOURCE
     rows = (payload.data, payload.after, payload.before, payload.unique)
-    facts = (payload.TABLE_NAME, payload.transaction, source.table, source.lsn, *map(_image, rows))
+    facts = (payload.TABLE_NAME, payload.transaction, source.table, source.lsn, *map(image_of, rows))
     if payload.HEARTBEAT_IDENTIFIER is None or any(facts):
         return False
     others = members(unwrap(value)[0]).items()

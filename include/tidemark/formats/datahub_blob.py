@@ -28,7 +28,7 @@ from tidemark.formats import Placing, Traits
 from tidemark.formats import _truncations as truncations
 from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
-from tidemark.formats._json import NULL, RowLayout, is_empty, members, read, table_of_option, untyped
+from tidemark.formats._json import NULL, RowLayout, image_of, is_empty, members, read, table_of_option, untyped
 from tidemark.formats._positions import of_a_sequence
 from tidemark.formats._statements import row_change, schema_change, statement_only
 from tidemark.positions import Position, changed, loaded
@@ -80,8 +80,6 @@ _OF_LOADS = frozenset({"INSERT", "CREATE", "CINDEX", "DINDEX"})
 
 _OF_INDEXES = frozenset({"CINDEX", "DINDEX"})
 """Operations that need no statement. TRUNCATE needs none where the message names the table."""
-
-_NO_IMAGE = frozenset({b"", NULL, b"{}"})
 
 
 class Options(BaseModel):
@@ -214,8 +212,7 @@ def _position(payload: Payload, moment: Moment, half: int) -> Position:
 
 
 def _image(state: RowState | None) -> bytes | None:
-    image = bytes(state.dataColumn) if state is not None else b""
-    return None if image in _NO_IMAGE else image
+    return None if state is None else image_of(state.dataColumn)
 
 
 def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:

@@ -39,12 +39,12 @@ from tidemark.formats._debezium import (
     tombstones,
 )
 from tidemark.formats._debezium import source as debezium_source
-from tidemark.formats._debezium.envelope import Envelope, Payload, Row, check_rowless, has_object, image_of
+from tidemark.formats._debezium.envelope import Envelope, Payload, Row, check_rowless, has_object
 from tidemark.formats._debezium.log_rows import correct
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit
-from tidemark.formats._json import NULL, RowLayout, members, read, table_of_option, untyped, unwrap
+from tidemark.formats._json import NULL, RowLayout, image_of, members, read, table_of_option, untyped, unwrap
 from tidemark.positions import Position, changed
 
 TOOLS = ("Debezium", "Flink CDC", "Lindorm (dialect: lindorm)")

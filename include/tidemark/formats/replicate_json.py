@@ -144,5 +144,9 @@ def _content(envelope: Envelope, body: Body) -> tuple[str, bytes]:
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:
+    """Return the bytes of an image; None if it is missing or null.
+
+    One without columns is passed on: masks and keys judge it.
+    """
     image = bytes(raw)
     return None if not image or image == NULL else image

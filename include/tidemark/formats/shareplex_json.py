@@ -29,7 +29,7 @@ from tidemark.errors import (
 )
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, TableId, Transaction
 from tidemark.formats import Traits
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members, read, untyped
+from tidemark.formats._json import ABSENT, NULL, RowLayout, image_of, members, read, untyped
 from tidemark.formats._shareplex import number_of, overlaid, sequence
 from tidemark.positions import Position, changed
 from tidemark.values import iso8601
@@ -154,7 +154,7 @@ def _images(
     operation: Operation, op: str, envelope: SharePlexMessage
 ) -> tuple[bytes | None, bytes | None, RowLayout | None]:
     """Return the images before and after, and the columns of both. A deleted row is in ``data``."""
-    data, key = _image(envelope.data), _image(envelope.key)
+    data, key = image_of(envelope.data), image_of(envelope.key)
     if operation is Operation.TRUNCATE:
         if data or key:
             raise MalformedMessageError(
@@ -170,12 +170,6 @@ def _images(
     if operation is Operation.DELETE or op == BEFORE:
         return row, None, layout
     return (None if op == AFTER else key), row, layout
-
-
-def _image(raw: msgspec.Raw) -> bytes | None:
-    """Return the bytes of an image; None if it is missing, null, or without columns."""
-    image = bytes(raw)
-    return None if len(image) <= len(NULL) and image in {b"", NULL, b"{}"} else image
 
 
 def _position(meta: Meta, op: str, message: Message) -> Position:
@@ -240,7 +234,7 @@ def _dropped_column(envelope: SharePlexMessage, message: Message, options: Optio
     """
     meta = envelope.meta
     table = _table(meta, options)
-    image = _image(envelope.data) or _image(envelope.key)
+    image = image_of(envelope.data) or image_of(envelope.key)
     found = members(image) if image else {}
     if any(bytes(value) not in {NULL, b'""'} for value in found.values()):
         raise IncompleteMessageError(

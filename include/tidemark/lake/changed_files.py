@@ -15,6 +15,7 @@ from pyiceberg.table import FileScanTask, Table
 
 from tidemark.errors import ConfigurationError
 from tidemark.lake.changed_rows import ChangedFile
+from tidemark.lake.stores import store_of
 
 
 def between(table: Table, before: int | None, after: int) -> Sequence[ChangedFile]:
@@ -50,9 +51,7 @@ def not_parquet(tasks: Iterable[FileScanTask]) -> Iterator[DataFile]:
 
 def file_system(table: Table) -> FileSystem:
     """Return the access to a table's files, which can be pickled."""
-    store = PyArrowFileIO(table.io.properties)
-    scheme, host, _ = store.parse_location(table.location(), table.io.properties)
-    return store.fs_by_scheme(scheme, host)
+    return store_of(table, table.location())[0]
 
 
 def _tasks(table: Table, snapshot: int) -> Mapping[str, FileScanTask]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -54,9 +53,19 @@ def commit_files(
     if not (made or replaced or dropped or summary):
         return
     with table.transaction() as transaction:
-        exchange = partial(_Exchange, dropped, Operation.OVERWRITE)
-        begin = exchange if replaced or dropped else partial(_FastAppendFiles, Operation.APPEND)
-        with begin(transaction, table.io, snapshot_properties=dict(summary), branch=branch) as snapshot:
+        update: _Exchange | _FastAppendFiles
+        if replaced or dropped:
+            update = _Exchange(
+                dropped,
+                operation=Operation.OVERWRITE,
+                transaction=transaction,
+                io=table.io,
+                snapshot_properties=dict(summary),
+                branch=branch,
+            )
+        else:
+            update = transaction.update_snapshot(dict(summary), branch=branch).fast_append()
+        with update as snapshot:
             for old in replaced:
                 snapshot.delete_data_file(old)
             for new in made:
@@ -70,11 +79,13 @@ class _Exchange(_OverwriteFiles):
     """An overwrite that lists no manifest which has nothing but files that earlier snapshots removed.
 
     PyIceberg's own keeps them for ever, and each later commit and scan reads them. Iceberg's Java library drops them.
-    Nor does it list delete files that are dropped, which PyIceberg's own cannot remove.
+    Nor does it list delete files that are dropped. PyIceberg 0.12.0 has no public way to do either: what an overwrite
+    may change are ``_process_manifests`` and ``_summary``, it takes a delete file that goes for a data file that is
+    missing, and its writers of manifests write no manifest of delete files.
     """
 
-    def __init__(self, dropped: Sequence[DataFile], *given: Any, **named: Any) -> None:  # noqa: ANN401  PyIceberg's
-        super().__init__(*given, **named)
+    def __init__(self, dropped: Sequence[DataFile], **given: Any) -> None:  # noqa: ANN401  PyIceberg's
+        super().__init__(**given)
         self._dropped = {file.file_path: file for file in dropped}
 
     def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
@@ -89,31 +100,30 @@ class _Exchange(_OverwriteFiles):
         """Return a manifest without the delete files that are dropped."""
         if not self._dropped or manifest.content is not ManifestContent.DELETES:
             return [manifest]
-        entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
+        entries = self.fetch_manifest_entry(manifest)
         kept = [entry for entry in entries if entry.data_file.file_path not in self._dropped]
         if len(kept) == len(entries):
             return [manifest]
         if not kept:
             return []
-        metadata = self._transaction.table_metadata
         spec, output = self.spec(manifest.partition_spec_id), self.new_manifest_output()
-        writer = _DeletesWriter(spec, metadata.schema(), output, self._snapshot_id, self._compression)
+        writer = _DeletesWriter(spec, self.schema(), output, self.snapshot_id, self._compression)
         with writer:
             for entry in kept:
                 writer.existing(entry)
         return [writer.to_manifest_file()]
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
-        summary = super()._summary(snapshot_properties)
-        gone = {"total-delete-files": len(self._dropped)}
-        gone["total-position-deletes"] = sum(file.record_count for file in self._dropped.values())
-        for name, number in gone.items():
-            if number and name in summary:
-                summary[name] = str(max(0, int(summary[name] or 0) - number))
-        return summary
+        """Return the summary, in which PyIceberg counts the delete files among the files that go, and their bytes."""
+        removed = self._deleted_data_files
+        self._deleted_data_files = {*removed, *self._dropped.values()}
+        try:
+            return super()._summary(snapshot_properties)
+        finally:
+            self._deleted_data_files = removed
 
     def _wrote(self, manifest: ManifestFile) -> bool:
-        return manifest.added_snapshot_id == self._snapshot_id
+        return manifest.added_snapshot_id == self.snapshot_id
 
 
 class _DeletesWriter(ManifestWriterV2):

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.fs as pafs
 from pyiceberg.exceptions import NoSuchTableError, ResolveError, ValidationError
-from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, promote
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -36,6 +35,7 @@ from tidemark.lake.branches import BRINGS, MARKER, ancestry, head, to
 from tidemark.lake.lake import Lake, as_iceberg, standing_in
 from tidemark.lake.names import Identifier, is_log
 from tidemark.lake.properties import VOID_DOC
+from tidemark.lake.stores import store_of
 from tidemark.text import first_line
 
 _NOT_ITS_OWN: Mapping[str, str] = {"write.metadata.delete-after-commit.enabled": "false"}
@@ -244,10 +244,7 @@ class _Rehearsal(_Beside):
             for name in self.tables(self.namespace):
                 self._drop(name)
             self.catalog.drop_namespace(self.namespace)
-        table = self._raw
-        store = PyArrowFileIO(table.io.properties)
-        scheme, host, path = store.parse_location(self._folder, table.io.properties)
-        files = store.fs_by_scheme(scheme, host)
+        files, path = store_of(self._raw, self._folder)
         if files.get_file_info(path).type != pafs.FileType.NotFound:
             files.delete_dir(path)
 

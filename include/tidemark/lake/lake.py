@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.io.pyarrow import PyArrowFileIO, pyarrow_to_schema
+from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -34,6 +34,7 @@ from tidemark.lake.fences import guarded
 from tidemark.lake.known_statements import remembering
 from tidemark.lake.names import Identifier
 from tidemark.lake.retries import retried
+from tidemark.lake.stores import store_of
 from tidemark.text import quoted
 
 
@@ -112,6 +113,8 @@ class Lake:
             raise ConfigurationError(f"no table {'.'.join(identifier)} in the lake yet: run its source first")
         return table
 
+    # At this moment another source may create the same ledger table: look again.
+    @retried(CommitFailedException)
     def ensure(
         self,
         identifier: Identifier,
@@ -126,18 +129,6 @@ class Lake:
         A new table has its namespace, is partitioned by the columns ``partition_by``, has an empty snapshot on
         ``main``, and lies at ``location``, or else where the catalog puts it.
         """
-        return self._ensure(identifier, schema, properties, partition_by, location)
-
-    # At this moment another source may create the same ledger table: look again.
-    @retried(CommitFailedException)
-    def _ensure(
-        self,
-        identifier: Identifier,
-        schema: Schema | pa.Schema,
-        properties: Mapping[str, str],
-        partition_by: Sequence[str],
-        location: str | None,
-    ) -> Table:
         table = self.find(identifier)
         if table is None:
             self.make_namespace(self.at(identifier)[0])
@@ -169,10 +160,8 @@ class Lake:
             ConfigurationError: the lake is on a store that PyArrow cannot write to.
         """
         location = table.properties.get("write.data.path") or f"{table.location()}/data"
-        store = PyArrowFileIO(table.io.properties)
-        scheme, host, folder = store.parse_location(location, table.io.properties)
         try:
-            filesystem = store.fs_by_scheme(scheme, host)
+            filesystem, folder = store_of(table, location)
         except ValueError as error:
             raise ConfigurationError(f"{location}: workers cannot write there: {error}") from error
         filesystem.create_dir(folder, recursive=True)

@@ -17,10 +17,11 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyspark.sql import Row, SparkSession
 
-from tidemark.lake.branches import MARKER, ancestry, rows_in, total
+from tidemark.lake.branches import MARKER, ancestry
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import REWRITTEN_PROPERTY
+from tidemark.lake.statistics import rows_in, total
 from tidemark.text import quoted
 
 MANY_FILES = 8

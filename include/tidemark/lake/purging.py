@@ -14,13 +14,13 @@ from pathlib import PurePosixPath
 
 import pyarrow.fs as pafs
 import structlog
-from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
 from tidemark.lake.names import is_fence
+from tidemark.lake.stores import path_of, store_of
 from tidemark.text import first_line
 
 log = structlog.get_logger(__name__)
@@ -79,7 +79,7 @@ def drop(table: Table) -> None:
         used = set()
         log.warning("dropped_without_its_files", table=".".join(table.name()), reason=first_line(error))
     table.catalog.drop_table(table.name())
-    files, _ = _store(table, table.location())
+    files, _ = store_of(table, table.location())
     there = [path for path in sorted(used) if files.get_file_info(path).type is pafs.FileType.File]
     for path in there:
         files.delete_file(path)
@@ -130,7 +130,7 @@ def tags_other_than(table: Table, keep: str | None) -> list[str]:
 
 def files_of(table: Table) -> set[str]:
     """Return the paths of all files that the table's snapshots consist of, in its file system."""
-    return {_path(table, location) for location in _used(table)}
+    return {path_of(table, location) for location in _used(table)}
 
 
 def unknown_files(table: Table) -> list[str]:
@@ -150,7 +150,7 @@ def stored_files(table: Table) -> list[tuple[pafs.FileSystem, str]]:
 def _stored_in(table: Table, folders: Iterable[str]) -> list[tuple[pafs.FileSystem, str]]:
     found = []
     for folder in dict.fromkeys(folders):
-        files, path = _store(table, folder)
+        files, path = store_of(table, folder)
         if files.get_file_info(path).type is pafs.FileType.NotFound:
             continue
         stored = files.get_file_info(pafs.FileSelector(path, recursive=True))
@@ -164,7 +164,7 @@ def _remove_unused(table: Table, before: set[str]) -> int:
     used = files_of(table)
     stored = dict.fromkeys(path for _, path in stored_files(table))
     gone = [path for path in dict.fromkeys([*stored, *sorted(before)]) if path not in used]
-    files, _ = _store(table, table.location())
+    files, _ = store_of(table, table.location())
     removed = 0
     for path in gone:
         if path in stored or files.get_file_info(path).type is pafs.FileType.File:
@@ -180,7 +180,7 @@ def _remove_empty_folders(table: Table) -> None:
     An object store has no folders.
     """
     for folder in dict.fromkeys(_folders(table)):
-        files, path = _store(table, folder)
+        files, path = store_of(table, folder)
         if files.type_name not in _WITH_FOLDERS or files.get_file_info(path).type is not pafs.FileType.Directory:
             continue
         stored = files.get_file_info(pafs.FileSelector(path, recursive=True))
@@ -193,7 +193,7 @@ def _remove_empty_folders(table: Table) -> None:
 def _data_files(table: Table, snapshots: Iterable[Snapshot]) -> dict[str, str]:
     """Return the paths of the data files of snapshots, each with the first value of its partition."""
     return {
-        _path(table, entry.data_file.file_path): str(entry.data_file.partition[0])
+        path_of(table, entry.data_file.file_path): str(entry.data_file.partition[0])
         for snapshot in snapshots
         for manifest in snapshot.manifests(table.io)
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
@@ -227,13 +227,3 @@ def _folders_elsewhere(table: Table) -> Iterator[str]:
 def _folders_named(table: Table) -> list[str]:
     named = (table.properties.get(name, "").rstrip("/") for name in ("write.data.path", "write.metadata.path"))
     return [folder for folder in named if folder]
-
-
-def _store(table: Table, location: str) -> tuple[pafs.FileSystem, str]:
-    store = PyArrowFileIO(table.io.properties)
-    scheme, host, path = store.parse_location(location, table.io.properties)
-    return store.fs_by_scheme(scheme, host), path
-
-
-def _path(table: Table, location: str) -> str:
-    return PyArrowFileIO.parse_location(location, table.io.properties)[2]

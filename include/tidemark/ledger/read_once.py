@@ -10,6 +10,7 @@ from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.schema import Schema
 
+from tidemark.lake.lake import Lake
 from tidemark.ledger import storage
 from tidemark.ledger.ledger import Ledger, R
 from tidemark.ledger.schemas import SCHEMAS
@@ -18,11 +19,13 @@ from tidemark.ledger.schemas import SCHEMAS
 class ReadOnce(Ledger):
     """The ledger of one source, as each of its tables was when it was first read, or last written through this one."""
 
-    _kept: dict[str, tuple[Schema, pa.Table]]
+    def __init__(self, lake: Lake, source: str) -> None:
+        super().__init__(lake, source)
+        self._kept: dict[str, tuple[Schema, pa.Table]] = {}
 
     def arrow(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> pa.Table:
         """Return the rows of one ledger table for this source, stamp and all, in no order."""
-        if name not in self._tables():
+        if name not in self._kept:
             table = storage.find(self._lake, name)
             if table is None:
                 return SCHEMAS[name].empty_table()
@@ -35,14 +38,9 @@ class ReadOnce(Ledger):
     def replace(self, kind: type[R], rows: Sequence[R], *conditions: BooleanExpression) -> None:
         """Put rows in the place of this source's rows that the conditions name (no condition: only append)."""
         super().replace(kind, rows, *conditions)
-        self._tables().pop(kind.TABLE, None)
+        self._kept.pop(kind.TABLE, None)
 
     def forget(self, kind: type[R], *conditions: BooleanExpression) -> None:
         """Delete the rows of this source that the conditions name; without conditions all of them."""
         super().forget(kind, *conditions)
-        self._tables().pop(kind.TABLE, None)
-
-    def _tables(self) -> dict[str, tuple[Schema, pa.Table]]:
-        if not hasattr(self, "_kept"):
-            self._kept = {}
-        return self._kept
+        self._kept.pop(kind.TABLE, None)

@@ -8,7 +8,6 @@ from functools import partial
 
 import msgspec
 from pyiceberg.expressions import And, BooleanExpression
-from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 
 from tidemark.errors import ConfigurationError
@@ -17,6 +16,7 @@ from tidemark.formats import Known, gather, informed, resolve
 from tidemark.lake.data_files import ROW_GROUP_BYTES, Target
 from tidemark.lake.filters import among, equals, unset
 from tidemark.lake.log_schemas import RowKind
+from tidemark.lake.stores import path_of
 from tidemark.normalization import tasks
 from tidemark.normalization.decoding import metadata_of
 from tidemark.normalization.parts import DETAIL, RawPart
@@ -38,7 +38,7 @@ def parts(table: Table, where: BooleanExpression) -> Iterable[spread.Part]:
     for planned in table.scan(row_filter=where).plan_files():
         file = planned.file
         groups = len(file.split_offsets or ()) or 1
-        path = PyArrowFileIO.parse_location(file.file_path, table.io.properties)[2]
+        path = path_of(table, file.file_path)
         size = min(ROW_GROUP_BYTES, file.file_size_in_bytes * _EXPANSION // groups)
         for group in range(groups):
             last = group + 1 if group + 1 < groups else None

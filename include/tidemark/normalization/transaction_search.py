@@ -9,13 +9,13 @@ from typing import Any
 
 from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Or
-from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from pyiceberg.types import TimestamptzType
 
 from tidemark.lake.data_files import Target, WrittenFile
 from tidemark.lake.filters import among, at_least, at_most, equals, unset
 from tidemark.lake.log_schemas import RowKind
+from tidemark.lake.stores import path_of
 from tidemark.ledger import completeness
 from tidemark.ledger.completeness import Landed, Times
 from tidemark.ledger.tally import Seen
@@ -127,7 +127,7 @@ class ChangeLog:
 
     def _part(self, location: str, partition: Sequence[Any], size: int) -> spread.Part:
         batch, kind, table = partition
-        path = PyArrowFileIO.parse_location(location, self.table.io.properties)[2]
+        path = path_of(self.table, location)
         table = None if kind == RowKind.CONTROL else table
         return LogPart(path=path, batch=batch, table=table, erased=kind == RowKind.ERASED), size
 

@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
 from tidemark.lake import changed_files, names, pending_schema
-from tidemark.lake.branches import data_files, head, properties_at
+from tidemark.lake.branches import head, properties_at
 from tidemark.lake.changed_rows import ChangedFile, Reading, read
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import KEY_PROPERTY
+from tidemark.lake.statistics import data_files
 from tidemark.ledger.rows import TableRow
 from tidemark.quality.beyond_bounds import KEY
 from tidemark.tables import epochs

@@ -29,8 +29,8 @@ from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState, VerdictWord
-from tidemark.quality import contradictions as contradicting
 from tidemark.quality import (
+    contradiction_checks,
     freshness,
     lone_tombstones,
     missing_offsets,
@@ -77,7 +77,7 @@ def run(source: Source) -> StageReport:
     doubts = _doubts(lake, once, source, cut, rows)
     contradictions = ledger.contradictions(equals("cut", cut.cut))
     past = ledger.tables(equals("state", TableState.PUBLISHED))
-    contradicted = contradicting.invariants_of(contradictions, source.invariants)
+    contradicted = contradiction_checks.invariants_of(contradictions, source.invariants)
     volumes = volume.invariants_of(rows, past, source.invariants.volume)
     drifts = schema_drift.invariants_of(lake, rows, {row.object for row in past}, source.invariants.schema_drift)
     verdicts, places = judge(lake, once, source, rows, _by_object(doubts, contradicted, volumes, drifts))
@@ -89,7 +89,7 @@ def run(source: Source) -> StageReport:
     findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *unfit]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
-    for name, blocking in contradicting.blocking(contradictions, source).items():
+    for name, blocking in contradiction_checks.blocking(contradictions, source).items():
         doubts[name] = [*doubts.get(name, ()), *blocking]
     failed = [verdict for verdict in verdicts if not verdict.success]
     _remember(ledger, cut, verdicts)

@@ -17,10 +17,11 @@ from tidemark.compaction import state, tombstone_age
 from tidemark.errors import UnknownNameError
 from tidemark.events import Operation
 from tidemark.lake import maintenance, names, retention
-from tidemark.lake.branches import marker, rows_in
+from tidemark.lake.branches import marker
 from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, Namespace
+from tidemark.lake.statistics import rows_in
 from tidemark.ledger import cuts, transactions
 from tidemark.ledger.folders import folders
 from tidemark.ledger.ledger import Ledger

@@ -74,7 +74,7 @@ class Found:
     """Whether an update comes as two events, the old half and the new half. If images are partial, updates of earlier
     batches count too."""
     moves: bool = False
-    """Whether an INSERT may lack values: it may be the second half of a change of the key (``folding.moved_rows``)."""
+    """Whether an INSERT may lack values: it may be the second half of a change of the key (``folding.row_moves``)."""
     moves_ever: bool = False
     """Whether any batch had such an INSERT."""
     loads: bool = False
@@ -162,7 +162,7 @@ class Plan:
     has_deliveries: bool = False
     """Whether the copies of an event may have different positions (``positions.placed``)."""
     compares: bool = False
-    """Whether events are compared with the rows that they need (``folding.contradictions``)."""
+    """Whether events are compared with the rows that they need (``folding.row_needs``)."""
     compares_images: bool = False
     """Whether before images are compared with the row before (``folding.row_images``)."""
     ranks_copies: bool = False

@@ -10,8 +10,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.types import BooleanType, IcebergType, IntegerType, MapType, NestedField, StringType, TimestamptzType
 
-from tidemark.lake.branches import cut_tags, rows_in
+from tidemark.lake.branches import cut_tags
 from tidemark.lake.properties import KEY_PROPERTY, VOID_DOC
+from tidemark.lake.statistics import rows_in
 from tidemark.tables.plan import Plan
 from tidemark.values.types import iceberg_type, wider
 

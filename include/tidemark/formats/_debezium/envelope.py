@@ -10,9 +10,7 @@ from tidemark.errors import MalformedMessageError
 from tidemark.events import Operation
 from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.source import Source, TransactionBlock
-from tidemark.formats._json import ABSENT, NULL, RowLayout
-
-_EMPTY = b"{}"
+from tidemark.formats._json import ABSENT, RowLayout, image_of
 
 
 class Payload(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -51,12 +49,6 @@ class Row(msgspec.Struct, gc=False):
     absent: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
     upsert: bool = False
-
-
-def image_of(raw: msgspec.Raw) -> bytes | None:
-    """Return the bytes of an image; None for null, for an image without columns, and where there is none."""
-    image = bytes(raw)
-    return image if image and image not in (NULL, _EMPTY) else None
 
 
 def check_rowless(payload: Payload) -> None:

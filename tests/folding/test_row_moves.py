@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from support.plans import found
 from tidemark.events import Operation
-from tidemark.folding import moved_rows
+from tidemark.folding import row_moves
 from tidemark.positions import Position, changed, encode_position, placed
 from tidemark.tables.plan import Plan
 from tidemark.values.table_columns import TableColumn
@@ -69,8 +69,8 @@ def test_the_order_of_the_log_makes_a_pair(spark: SparkSession) -> None:
     more = "transaction_id string, k0 long, deleted boolean, set_aside string, batch int"
     columns = (TableColumn("id", "long"), TableColumn("v", "string"))
     plan = Plan(found=found(), target=("shop", "t"), key=("id",), columns=columns)
-    near = moved_rows.near(moved_rows.marked(spark.createDataFrame(rows, f"{types}, {more}")))
-    pairs = moved_rows.pairs(near, plan).rows.collect()
+    near = row_moves.near(row_moves.marked(spark.createDataFrame(rows, f"{types}, {more}")))
+    pairs = row_moves.pairs(near, plan).rows.collect()
     found_in = {row["lookup"]: (row["o0"], row["k0"]) for row in pairs}
     assert {name: [keys for lookup, keys in found_in.items() if lookup.endswith(f" {name}")] for name in CASES} == {
         name: [(1, 2)] if is_pair else [] for name, (_, is_pair) in CASES.items()
