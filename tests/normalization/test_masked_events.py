@@ -114,6 +114,17 @@ def test_other_members_stay_the_bytes_that_they_were() -> None:
     assert found.shape == Shape((Column("n"), Column("big"), Column("c", "string", masked="redact")))
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [({"id": 1, "name": "Kanarie"}, {"id": 1}), ({"id": 1}, {"name": "Kanarie"})]
+)
+def test_a_column_that_one_image_alone_has_is_masked(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """The old image of an update may have a column that neither the new one nor a shape has."""
+    found = _masked(_masking({"name": "redact"}), _event(Shape((Column("id", "int"),)), after, before))
+    for image, was in ((found.before, before), (found.after, after)):
+        assert image is not None
+        assert msgspec.json.decode(image) == {name: "****" if name == "name" else 1 for name in was}
+
+
 def test_names_are_those_of_any_time() -> None:
     """Renames at the source, in whatever direction and case, published names, patterns, and copies of tools."""
     masking = _masking({"email": "redact", "SHOWN": "redact"}, rename={"old": "shown"}, renamed={
