@@ -64,6 +64,14 @@ CASES: dict[str, tuple[list[Told], int | None]] = {
         None,
     ),
     "a_new_log_in_one_partition": ([_change(8, 8, 0, of=9), _change(1, 9, 1), _change(1, 10, 0)], 10),
+    "a_new_log_in_two_partitions": (
+        [_change(8, 8, 0, of=9), _change(8, 8, 1, of=9), _change(1, 10, 0), _change(1, 12, 1)],
+        10,
+    ),
+    "a_new_log_in_two_partitions_the_later_one_first": (
+        [_change(8, 8, 0, of=9), _change(8, 8, 1, of=9), _change(1, 12, 0), _change(1, 10, 1)],
+        10,
+    ),
     "a_new_log_and_then_the_old_one": ([_change(1, 1, of=9), _change(1, 4), _change(2, 1, of=9)], None),
     "a_new_log_that_is_sent_again": (
         [_change(1, 1, of=9), _change(1, 4), _change(2, 3), _change(1, 4), _change(2, 3)],
