@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,17 +25,17 @@ class Told(NamedTuple):
     file: str = "a"
 
 
-def _seen(*events: Told, cut: int | None = None) -> int | None:
-    """When the log began anew; in one batch or in two."""
+def _seen(events: Sequence[Told], cuts: Sequence[int] = ()) -> int | None:
+    """When the log began anew; in one batch, or in several that are cut before these events."""
     courses, found = Courses(), Span()
-    for part in (events,) if cut is None else (events[:cut], events[cut:]):
-        _follow(courses, part)
+    for begin, end in itertools.pairwise([0, *cuts, len(events)]):
+        _follow(courses, events[begin:end])
     for _, turn in courses.turns():
         found.add(turn)
     return found.back
 
 
-def _follow(courses: Courses, events: tuple[Told, ...]) -> None:
+def _follow(courses: Courses, events: Sequence[Told]) -> None:
     raw = [
         {"file": each.file, "place": place, "topic": "t", "partition": each.partition, "offset": place}
         if each.partition is not None
@@ -94,6 +96,6 @@ CASES: dict[str, tuple[list[Told], int | None]] = {
 def test_what_the_order_of_delivery_tells(name: str) -> None:
     """Wherever the messages are cut into batches of the task."""
     events, expected = CASES[name]
-    assert _seen(*events) == expected
-    for cut in range(1, len(events)):
-        assert _seen(*events, cut=cut) == expected
+    places = range(1, len(events))
+    for cuts in itertools.chain.from_iterable(itertools.combinations(places, count) for count in range(len(events))):
+        assert _seen(events, cuts) == expected, cuts
