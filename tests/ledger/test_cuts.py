@@ -479,6 +479,9 @@ def test_which_cuts_stay_readable(shop: Source) -> None:
     future, past = datetime(2100, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
     assert cuts.oldest_kept(shop.ledger, newest=2, since=future) == 2
     assert cuts.oldest_kept(shop.ledger, newest=2, since=past) == 1
+    second = shop.ledger.cuts(equals("cut", 2))[0].written_at
+    assert second is not None
+    assert cuts.oldest_kept(shop.ledger, newest=1, since=second) == 2
     table = shop.lake.load(shop.target("one"))
     assert cuts.drop_tags(table, 2) == 1
     assert cut_tags(shop.lake.load(shop.target("one"))) == [2, 3]
