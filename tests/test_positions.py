@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -31,6 +32,24 @@ def test_names_keep_their_order(one: str, other: str) -> None:
     assume(not one.startswith(other) and not other.startswith(one))
     first, second = (encode_position((1, name, number)) for name, number in ((one, 10), (other, 9)))
     assert (first < second) is (first.encode() < second.encode()) is (one < other)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("a.json.1", "a.json"),
+        ("a-2", "a"),
+        ("a b", "a"),
+        ("a%", "a"),
+        ("a", "a2"),
+        ("a", "aa"),
+        ("a", "a:"),
+        ("a", "aé"),
+    ],
+)
+def test_a_name_that_begins_another_has_the_place_that_is_documented(earlier: str, later: str) -> None:
+    """Stored positions have it: behind the longer one, unless that goes on with a digit or a letter."""
+    assert encode_position((1, earlier, 9)) < encode_position((1, later, 1))
 
 
 @given(_NAMES)
