@@ -59,7 +59,9 @@ def encode_position(position: Iterable[int | str]) -> str:
     """Return a position as text that sorts, byte by byte, as the position compares part by part.
 
     A number is written as the count of its digits (two characters) and its digits, so that numbers of up to 99 digits
-    compare as numbers. A text is escaped, so that no character of it sorts at or below the separator ``.``.
+    compare as numbers. A text is escaped, so that no character of it is read as the separator ``.``. Texts sort by
+    their characters, but for one that begins another: where the longer one goes on with a character that is escaped,
+    it sorts first (``a-2`` before ``a``). Stored positions have it so.
 
     Raises:
         ValueError: a number is negative or has more than 99 digits.

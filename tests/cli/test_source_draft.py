@@ -137,12 +137,22 @@ def test_names_of_any_kind_are_written_as_they_are(folder: Path, tmp_path: Path)
     assert source.table_for(f"shop.{odd}").key == (odd,)
 
 
+def _sample_of(case: Path, folder: Path) -> Path:
+    """A dump with the messages of a fixture; binary ones are values of Kafka records, in Base64."""
+    binary = case / "messages.b64"
+    if not binary.exists():
+        return case / "messages.jsonl"
+    values = binary.read_text(encoding="ascii").splitlines()
+    records = ({"topic": "t", "partition": 0, "offset": number, "value": value} for number, value in enumerate(values))
+    return _dump(folder / "records.jsonl", *(json.dumps(record).encode() for record in records))
+
+
 @pytest.mark.parametrize("case", sorted(FORMATS.glob("*/*")), ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_every_fixture_of_every_format_gives_a_valid_file_that_reads_it(case: Path, folder: Path) -> None:
+def test_every_fixture_of_every_format_gives_a_valid_file_that_reads_it(
+    case: Path, folder: Path, tmp_path: Path
+) -> None:
     """Whatever messages there are, all their values are read by the guessed types; without a change no file is made."""
-    written = case / "messages.jsonl"
-    if not written.exists():
-        pytest.skip("its messages are no lines of JSON")
+    written = _sample_of(case, tmp_path)
     options = json.loads((case / "options.json").read_text()) if (case / "options.json").exists() else {}
     given = [part for name, value in options.items() for part in ("--option", f"{name}={value}")]
     arguments = ["init", "sample", "--format", case.parent.name, str(written), "--take-guesses", *given]

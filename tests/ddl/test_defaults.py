@@ -193,6 +193,7 @@ def test_a_number_is_rounded_as_its_type_says(dialect: str, definition: str, tex
         ("mysql", "DOUBLE(8,2) DEFAULT 1e399", "does not hold"),
         ("oracle", "REAL DEFAULT 1.2345678901234567891", "binary digits"),
         ("mysql", "ENUM('a','b') DEFAULT 'c'", "no label"),
+        ("mysql", "SET('a','b') DEFAULT 'a,c'", "no label"),
         ("mysql", "DATETIME DEFAULT '2026-01-31 00:00:00.5'", "more digits of a second"),
         ("mysql", "GEOMETRY NOT NULL", "GEOMETRY"),
         ("mysql", "DATE NOT NULL", "zero date"),

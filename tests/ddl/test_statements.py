@@ -224,6 +224,7 @@ READ: list[tuple[str, str, list[Change]]] = [
         ],
     ),
     ("mysql", "ALTER TABLE t ADD a int KEY COMMENT 'x'", [AddColumn(T, "a", "int", "0"), ChangeKey(T, ("a",))]),
+    ("mysql", "ALTER TABLE t MODIFY COLUMN IF EXISTS no bigint PRIMARY KEY", [ChangeType(T, "no", "long")]),
     ("mysql", "ALTER TABLE t MODIFY no bigint PRIMARY KEY", [ChangeType(T, "no", "long"), ChangeKey(T, ("no",))]),
     (
         "mysql",

@@ -29,13 +29,16 @@ TYPES = {"id": "int", "name": "varchar(90)"}
 
 BY_NAME = {"key": ["name"], "layout": {"partition": ["name"]}}
 FOLDED = {"target": "all_{table}", "add": {"shop": "{database}"}, "key": ["shop", "id"], "feed": True}
+IN_REGIONS: dict[str, Any] = {"key": ["region", "id"], "history": True}
 BEFORE: dict[str, Any] = {
+    "one.in_regions": IN_REGIONS,
     "one.people": {"key": ["id"], "feed": True},
     "one.by_name": BY_NAME,
     "shop_?.orders": {**FOLDED, "target": "orders"},
     "shop_?.items": FOLDED,
 }
 AFTER: dict[str, Any] = {
+    "one.in_regions": IN_REGIONS,
     "one.by_name": BY_NAME,
     "one.people": {"key": ["id"], "target": "persons"},
     "shop_a.orders": {"key": ["id"], "target": "orders"},
@@ -55,9 +58,19 @@ def _inserts(run: int) -> list[bytes]:
     ]
     row = {"type": "UPDATE" if run > 1 else "INSERT", "data": [{"id": str(run), "name": _text("one", "by_name", 1)}]}
     found.append({**found[0], **row, "table": "by_name", "old": [{"id": "1"}] if run > 1 else None})
+    found += [_in_region(*key, at=at) for key in REGIONS if run == 1]
     statement = {"type": "RENAME", "database": "one", "table": "second", "isDdl": True, "data": None}
     renamed = statement | {"sql": "RENAME TABLE `first` TO `second`", "es": at - 1, "ts": at - 1}
     return [json.dumps(each).encode() for each in (*([renamed] if run > 1 else ()), *found)]
+
+
+REGIONS = ("eu", 1), ("us", 1), ("eu", 2)
+
+
+def _in_region(region: str, number: int, *, at: int) -> dict[str, Any]:
+    row = {"id": str(number), "region": region, "name": _text("one", region, number)}
+    envelope = {"type": "INSERT", "database": "one", "table": "in_regions", "isDdl": False, "pkNames": ["region", "id"]}
+    return {**envelope, "mysqlType": {**TYPES, "region": "varchar(2)"}, "data": [row], "es": at, "ts": at}
 
 
 def _text(database: str, table: str, run: int) -> str:
@@ -106,6 +119,18 @@ def test_a_table_that_was_published_under_another_target_is_dropped_first(
     assert files_with(home, _text("one", "people", 1))
     assert _erase(source, "persons") == (1, ())
     assert files_with(home, _text("one", "people", 1)) == set()
+
+
+def test_a_row_is_erased_by_every_column_of_its_key(source: Source, lake: Lake, home: Path) -> None:
+    """Rows with one of its values are other people's: they stay in the table, in its history and in the messages."""
+    report = run_stage("erase", source, table=f"{NAME}.in_regions", key=["id=1", "region=eu"])
+    assert (report.summary["nothing_found"], report.problems) == (1, ())
+    for table in ("in_regions", "in_regions__history"):
+        rows = lake.load((NAME, table)).scan().to_arrow().to_pylist()
+        assert sorted((row["region"], row["id"]) for row in rows) == [("eu", 2), ("us", 1)]
+    gone, *left = ({path.split("/")[0] for path in files_with(home, _text("one", *key))} for key in REGIONS)
+    assert gone == set()
+    assert left[0] == left[1] != set()
 
 
 def test_a_table_that_was_folded_with_others_is_dropped_first(source: Source, lake: Lake, home: Path) -> None:

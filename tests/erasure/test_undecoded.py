@@ -7,17 +7,11 @@ import time
 
 import pytest
 
-from tidemark.erasure.undecoded import _pattern, _Sought, may_hold, spelled
+from tidemark.erasure.undecoded import _Sought, looked_for, may_hold
 
 
 def _sought(value: str, *, as_is: bool = True) -> _Sought:
-    return _Sought(
-        table=_pattern(spelled("people")),
-        members=[_pattern(rf'{spelled("email")}\\*"\s*:')],
-        cells=[_pattern(rf"{spelled('email')}\W{{1,20}}0*{spelled(value)}(?:\W|$)")],
-        values=[_pattern(spelled(value))],
-        as_is=as_is,
-    )
+    return looked_for("people", [(["email"], value)], as_is=as_is)
 
 
 @pytest.mark.parametrize("value", ["müller@x.org", "a/b", 'quo"te\\', "tab\there", "\U0001f600", "<1>"])
@@ -64,6 +58,38 @@ def test_a_message_is_not_cleared_by_a_text_that_does_not_show_the_key(text: byt
     assert not _sought("me@x.org").is_in(text)
     assert may_hold(text, [_sought("me@x.org")]) is unknown
     assert may_hold(text, [_sought("me@x.org", as_is=False)])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        (b'{"table":"people","data":[{"id":"1","n', True),
+        (b'{"table":"people","data":[{"id":"1', True),
+        (b'{"table":"people","data":[{"id":1}]', True),
+        (b'{"table":"people","data":[{"number":"001","n', True),
+        (b'{"table":"people","data":[{"id":"12","n', False),
+        (b'{"table":"people","data":[{"id":"21","n', False),
+        (b'{"table":"orders","data":[{"id":"1","n', False),
+    ],
+)
+def test_a_key_is_no_part_of_a_longer_one(text: bytes, *, is_there: bool) -> None:
+    """Messages of other people stay, also of those whose key begins or ends alike."""
+    assert looked_for("people", [(["id", "number"], "1")], as_is=True).is_in(text) is is_there
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        (b'{"table":"people","region":"eu","id":1,"na', True),
+        (b'{"table":"people","id":1,"na":"x","region":"eu', True),
+        (b'{"table":"people","region":"us","id":1,"na', False),
+        (b'{"table":"people","region":"eu","id":2,"na', False),
+        (b'{"table":"people","id":1,"reg', False),
+    ],
+)
+def test_every_column_of_a_key_is_looked_for(text: bytes, *, is_there: bool) -> None:
+    """A message that has one of them alone is of another row, or nobody knows."""
+    assert looked_for("people", [(["region"], "eu"), (["id"], "1")], as_is=True).is_in(text) is is_there
 
 
 def test_a_run_of_backslashes_costs_no_more_than_other_texts() -> None:

@@ -46,11 +46,18 @@ def test_what_was_delivered_of_one_place(delivered: str, kept: str) -> None:
     assert sorted(_kept(changes)) == sorted(kept)
 
 
-def test_numbers_tell_what_contents_do_not() -> None:
-    """Equal changes have other numbers in their transaction, and the same ones when they are sent again."""
-    entries = [(1, "A"), (2, "A"), (3, "A"), (1, "A"), (2, "A"), (3, "A"), (4, "B")]
+@pytest.mark.parametrize(
+    ("delivered", "kept"),
+    [("1A 2A 3A 1A 2A 3A 4B", "AAAB"), ("1A 1A 2B", "AB"), ("1A 1A 1A", "A"), ("9A 10A 9A 10A 11B", "AAB")],
+)
+def test_numbers_tell_what_contents_do_not(delivered: str, kept: str) -> None:
+    """Equal changes have other numbers in their transaction, and the same ones when they are sent again.
+
+    A connector may have been killed after the first of them.
+    """
+    entries = [(int(each[:-1]), each[-1]) for each in delivered.split()]
     changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(entries)]
-    assert _kept(changes) == "AAAB"
+    assert _kept(changes) == kept
 
 
 def test_numbers_tell_over_partitions() -> None:
@@ -71,6 +78,16 @@ def test_rows_of_one_copy_statement(partitions: tuple[int, int], kept: str) -> N
         for offset, partition in enumerate(partitions, start=5)
     ]
     assert _kept(changes) == kept
+
+
+def test_a_file_that_repeats_another_is_a_run_of_its_own() -> None:
+    """Places in two files say nothing of each other: the order is that of the files, and then of their lines."""
+    entries = [("a", 1, "A"), ("a", 3, "B"), ("b", 2, "A"), ("b", 4, "B")]
+    changes = [
+        Change(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
+        for file, place, what in entries
+    ]
+    assert _kept(changes) == "AB"
 
 
 def test_files_have_no_gap_for_entries_of_several_tables() -> None:
@@ -99,3 +116,12 @@ def test_any_restarts_give_the_changes_of_the_place(data: st.DataObject, made: s
     changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered)]
     mixed = data.draw(st.permutations(changes))
     assert sorted(_kept(mixed)) == sorted(made)
+
+
+@given(st.data(), st.text("ABC", min_size=1, max_size=12), st.lists(st.integers(1, 12), max_size=4))
+def test_any_restarts_give_the_changes_that_have_numbers(data: st.DataObject, made: str, kills: list[int]) -> None:
+    """Whatever the changes are, and also behind the first one."""
+    runs = [made[:kill] for kill in sorted(kill for kill in kills if kill < len(made))]
+    delivered = [(number, what) for run in (*runs, made) for number, what in enumerate(run, start=1)]
+    changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(delivered)]
+    assert sorted(_kept(data.draw(st.permutations(changes)))) == sorted(made)

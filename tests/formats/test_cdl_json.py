@@ -230,6 +230,21 @@ def test_the_placeholder_of_debezium_is_unchanged(message: dict[str, Any]) -> No
     assert (event.partial, event.absent) == (True, ("note",))
 
 
+@pytest.mark.parametrize("message", [
+    first("DELETE", None, {**ROW, "note": PLACEHOLDER}), second("d", None, {**ROW, "note": PLACEHOLDER}),
+    first("UPDATE", ROW, {**ROW, "note": PLACEHOLDER}), second("u", ROW, {**ROW, "note": PLACEHOLDER}),
+])  # fmt: skip
+def test_the_placeholder_is_no_value_of_an_old_row(message: dict[str, Any]) -> None:
+    """A delete of a bag would find no row with such a text, and a row that is kept would show it."""
+    assert json.loads(decode(message).before) == {"id": 1, "status": "new"}
+
+
+def test_an_update_that_lacks_all_large_objects_is_none_of_a_whole_row() -> None:
+    """Also where no column of the message is called so: the table may have it, and would lose its value."""
+    event = decode(second("u", {"id": 1}, {"id": 1}, LOB_COLUMNS=["note"]))
+    assert (event.partial, event.absent) == (True, ())
+
+
 @pytest.mark.parametrize("prefix", ["com.xxx.cdc.data.", "com.huawei.cdc.data.", "cdc.", ""])
 @pytest.mark.parametrize(("end", "physical", "type_", "encoding"), [
     ("Decimal", "string", None, Encoding.TEXT), ("DECIMAL", "string", None, Encoding.TEXT),

@@ -295,6 +295,14 @@ def test_masked_out_null_is_unchanged_and_masked_in_null_is_null() -> None:
     assert (event.partial, event.absent) == (True, ("status",))
 
 
+def test_a_column_that_an_update_lacks_is_unchanged() -> None:
+    """Without a mask too: null would take the place of the value that is there. An INSERT has no value before it."""
+    partial = {"id": 1, "status": "new"}
+    update, insert = (decode(in_json("DT", row(operation, partial))) for operation in ("UPDATE", "INSERT"))
+    assert (update.partial, update.absent) == (True, ("total",))
+    assert (insert.partial, insert.absent) == (False, ())
+
+
 def test_before_image_does_not_show_what_it_does_not_know() -> None:
     """A column outside of the mask is in neither image; all others are there verbatim."""
     before = {"id": 1, "status": None, "total": "1.10"}
@@ -356,6 +364,13 @@ def test_change_without_sequence_stands_at_its_time() -> None:
     missing = decode(row("INSERT", DATA, changeSequence=None, timestamp="2026-01-02 03:04:05.129"))
     assert missing.position[:2] == (1, 20260102030405120000000000000000000)
     assert decode(row("INSERT", DATA, seq=1)).position < missing.position
+    fractions = ["", ".0", ".05", ".25", ".3", ".50", ".6123456", ".99"]
+    found = [
+        decode(row("INSERT", DATA, changeSequence=None, timestamp=f"2026-01-02 03:04:05{fraction}"))
+        for fraction in fractions
+    ]
+    places = [event.position[1] % 10**21 // 10**19 for event in found]
+    assert places == [0, 0, 5, 25, 30, 50, 61, 99]
 
 
 @pytest.mark.parametrize("text", ["", "null"])

@@ -297,6 +297,18 @@ def test_transactions(meta: dict[str, Any], transaction: Transaction | None) -> 
     assert decode(change("ins", ROW, **meta)).transaction == transaction
 
 
+def test_seq_and_size_count_before_idx() -> None:
+    """Each of them alone too: ``idx`` gives the other one."""
+    for meta, number, last in (
+        ({"seq": 3, "size": 3, "idx": "9/10"}, 3, True),
+        ({"seq": 3, "size": None, "idx": "9/10"}, 3, False),
+        ({"seq": None, "size": 9, "idx": "9/10"}, 9, True),
+    ):
+        event = decode(change("ins", ROW, **meta))
+        assert event.position == (1, 100, number)
+        assert event.transaction == Transaction(id="1.2.3", number=number, last=last)
+
+
 def test_drop_column_is_a_schema_change_and_names_are_quoted() -> None:
     """No row is touched, and a column's name cannot become SQL."""
     event = decode(change("DROP COLUMN", {'A"; DROP TABLE "B': None}))

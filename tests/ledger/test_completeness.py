@@ -5,7 +5,18 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tidemark.ledger.completeness import Lack, Scope, adds_up, is_named, is_whole, lacks, not_awaited
+from tidemark.ledger.completeness import (
+    Lack,
+    Scope,
+    Times,
+    adds_up,
+    earliest,
+    is_named,
+    is_whole,
+    lacks,
+    newest,
+    not_awaited,
+)
 from tidemark.ledger.tally import Ranges, Seen, merged
 
 HERE = Scope({"shop.a": 10, "shop.b": None})
@@ -103,6 +114,20 @@ def test_two_ends_that_disagree_do_not_add_up() -> None:
     other = _seen({"shop.a": 1, "z": 3}, {"shop.a": [(1, 2)]}, count=4)
     assert merged(one, other) == merged(other, one)
     assert not is_whole(merged(one, other), HERE)
+
+
+@pytest.mark.parametrize(
+    ("parts", "first", "last"),
+    [
+        ([], {}, {}),
+        ([{"a": 5, "b": 1}, {"a": 3}, {"a": 4}], {"a": 3, "b": 1}, {"a": 5, "b": 1}),
+        ([{"a": None}, {"a": 5}], {"a": None}, {"a": None}),
+        ([{"a": 5}, {"a": None}, {"a": 4}], {"a": None}, {"a": None}),
+    ],
+)
+def test_a_time_that_one_part_does_not_know_is_not_known(parts: list[Times], first: Times, last: Times) -> None:
+    """A table with an event without a commit time was always there, and every transaction waits for its events."""
+    assert (earliest(parts), newest(parts)) == (first, last)
 
 
 def test_a_part_of_a_name_is_not_the_name() -> None:

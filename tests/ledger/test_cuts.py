@@ -95,9 +95,14 @@ def test_a_killed_publish_is_finished(
 
 
 def test_a_stopped_table_stays_and_keeps_its_request(shop: Source) -> None:
-    """The other table moves; the stopped one shows what it did, and says why."""
+    """The other table moves; the stopped one shows what it did, says why, and is still to be built again."""
     shop.publish(1)
-    cuts.publish(shop.lake, shop.ledger, shop.build(2, stopped="two"))
+    shop.ledger.request_rebuild(["one", "two"])
+    asked, cut = shop.ledger.rebuild_requests(), shop.build(2, stopped="two")
+    rows = [msgspec.structs.replace(row, rebuilt=asked[row.object]) for row in cuts.tables_of(shop.ledger, 2)]
+    shop.ledger.replace(TableRow, rows, equals("cut", 2))
+    cuts.publish(shop.lake, shop.ledger, cut)
+    assert shop.ledger.rebuild_requests() == {"two": asked["two"]}
     assert (shop.rows("one"), shop.rows("two")) == ([1, 2], [1])
     stands = shop.ledger.published_tables()
     assert (stands["one"].state, stands["two"].state, stands["two"].reason) == ("published", "stopped", "why")
@@ -481,6 +486,9 @@ def test_which_cuts_stay_readable(shop: Source) -> None:
     future, past = datetime(2100, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
     assert cuts.oldest_kept(shop.ledger, newest=2, since=future) == 2
     assert cuts.oldest_kept(shop.ledger, newest=2, since=past) == 1
+    second = shop.ledger.cuts(equals("cut", 2))[0].written_at
+    assert second is not None
+    assert cuts.oldest_kept(shop.ledger, newest=1, since=second) == 2
     table = shop.lake.load(shop.target("one"))
     assert cuts.drop_tags(table, 2) == 1
     assert cut_tags(shop.lake.load(shop.target("one"))) == [2, 3]

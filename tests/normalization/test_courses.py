@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,17 +25,17 @@ class Told(NamedTuple):
     file: str = "a"
 
 
-def _seen(*events: Told, cut: int | None = None) -> int | None:
-    """When the log began anew; in one batch or in two."""
+def _seen(events: Sequence[Told], cuts: Sequence[int] = ()) -> int | None:
+    """When the log began anew; in one batch, or in several that are cut before these events."""
     courses, found = Courses(), Span()
-    for part in (events,) if cut is None else (events[:cut], events[cut:]):
-        _follow(courses, part)
+    for begin, end in itertools.pairwise([0, *cuts, len(events)]):
+        _follow(courses, events[begin:end])
     for _, turn in courses.turns():
         found.add(turn)
     return found.back
 
 
-def _follow(courses: Courses, events: tuple[Told, ...]) -> None:
+def _follow(courses: Courses, events: Sequence[Told]) -> None:
     raw = [
         {"file": each.file, "place": place, "topic": "t", "partition": each.partition, "offset": place}
         if each.partition is not None
@@ -64,6 +66,14 @@ CASES: dict[str, tuple[list[Told], int | None]] = {
         None,
     ),
     "a_new_log_in_one_partition": ([_change(8, 8, 0, of=9), _change(1, 9, 1), _change(1, 10, 0)], 10),
+    "a_new_log_in_two_partitions": (
+        [_change(8, 8, 0, of=9), _change(8, 8, 1, of=9), _change(1, 10, 0), _change(1, 12, 1)],
+        10,
+    ),
+    "a_new_log_in_two_partitions_the_later_one_first": (
+        [_change(8, 8, 0, of=9), _change(8, 8, 1, of=9), _change(1, 12, 0), _change(1, 10, 1)],
+        10,
+    ),
     "a_new_log_and_then_the_old_one": ([_change(1, 1, of=9), _change(1, 4), _change(2, 1, of=9)], None),
     "a_new_log_that_is_sent_again": (
         [_change(1, 1, of=9), _change(1, 4), _change(2, 3), _change(1, 4), _change(2, 3)],
@@ -86,6 +96,6 @@ CASES: dict[str, tuple[list[Told], int | None]] = {
 def test_what_the_order_of_delivery_tells(name: str) -> None:
     """Wherever the messages are cut into batches of the task."""
     events, expected = CASES[name]
-    assert _seen(*events) == expected
-    for cut in range(1, len(events)):
-        assert _seen(*events, cut=cut) == expected
+    places = range(1, len(events))
+    for cuts in itertools.chain.from_iterable(itertools.combinations(places, count) for count in range(len(events))):
+        assert _seen(events, cuts) == expected, cuts

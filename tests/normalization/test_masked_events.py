@@ -114,6 +114,17 @@ def test_other_members_stay_the_bytes_that_they_were() -> None:
     assert found.shape == Shape((Column("n"), Column("big"), Column("c", "string", masked="redact")))
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [({"id": 1, "name": "Kanarie"}, {"id": 1}), ({"id": 1}, {"name": "Kanarie"})]
+)
+def test_a_column_that_one_image_alone_has_is_masked(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """The old image of an update may have a column that neither the new one nor a shape has."""
+    found = _masked(_masking({"name": "redact"}), _event(Shape((Column("id", "int"),)), after, before))
+    for image, was in ((found.before, before), (found.after, after)):
+        assert image is not None
+        assert msgspec.json.decode(image) == {name: "****" if name == "name" else 1 for name in was}
+
+
 def test_names_are_those_of_any_time() -> None:
     """Renames at the source, in whatever direction and case, published names, patterns, and copies of tools."""
     masking = _masking({"email": "redact", "SHOWN": "redact"}, rename={"old": "shown"}, renamed={
@@ -123,6 +134,9 @@ def test_names_are_those_of_any_time() -> None:
     assert [name for name in names if masking.mask_of("shop.people", name)] == names[:5]
     assert [name for name in names if masking.mask_of("shop._people_gho", name)] == names[:6]
     assert masking.mask_of("shop.other", "email") is None
+    bare, masked = Masked(()), Masked((("email", Mask.REDACT),))
+    of_the_copy = _masking({}, tables={"shop.people": bare, "shop._people_gho": masked})
+    assert of_the_copy.mask_of("shop._people_gho", "email") is Mask.REDACT
     published = _masking({"email": "redact"}, publishes_copies=True)
     assert published.mask_of("shop._people_gho", "email") is None
     event = _event(Shape((Column("email"),)), {"email": "x"}, table=TableId("shop", None, "other"))
@@ -134,6 +148,20 @@ def test_the_source_files_encodings_are_read_first() -> None:
     masking = _masking({"c": "hash"}, declared={"shop.*": {"c": ("decimal(9, 2)", "unscaled_base64")}})
     found = _masked(masking, _event(Shape((Column("c"),)), {"c": "AfQ="}))
     assert _image(found, found.after) == {"c": masked_text("hash", "5.00")}
+
+
+def test_a_value_that_is_nested_too_deep_sets_its_message_aside() -> None:
+    """A hostile value ends no run, and goes nowhere as it came."""
+    nested = b"[" * 100_000 + b"]" * 100_000
+    event = ChangeEvent(
+        table=TABLE,
+        operation=Operation.INSERT,
+        position=(1, 1),
+        shape=Shape((Column("c"),)),
+        after=b'{"c":%b}' % nested,
+    )
+    found = _masking({"c": "hash"}).over(lambda _: [event])(Message(value=b"", file="f", place=1))
+    assert found == Quarantined("malformed", HIDDEN_DETAIL)
 
 
 def test_why_a_message_is_set_aside_is_not_told() -> None:

@@ -55,7 +55,11 @@ def test_statements_rank_with_the_events() -> None:
 @pytest.mark.parametrize(
     ("event", "message", "first"),
     [
+        (_change(99, captured_at=120), {}, 1),
+        (_change(120, captured_at=99), {"timestamp": 0}, 3),
         (_change(None, captured_at=120), {}, 3),
+        (_change(None, captured_at=120), {"timestamp": 1}, 3),
+        (_change(None), {"timestamp": 0, "interval": 160}, 1),
         (_change(None), {"timestamp": 1}, 7),
         (_change(None), {"interval": 160}, 5),
     ],

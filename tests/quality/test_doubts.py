@@ -67,6 +67,12 @@ def _raised(span: SpanRow) -> SpanRow:
     return msgspec.structs.replace(span, **ends)
 
 
+def _read_by(connector: str, span: SpanRow, *, commit: int, change: int) -> SpanRow:
+    """Of changes with the last commit before them (``source.sequence``)."""
+    places = {"commits_from": encode_position(changed(commit)), "changes_to": encode_position(changed(change))}
+    return msgspec.structs.replace(span, commits_by=connector, **places)
+
+
 def _mysql(file: int, offset: int) -> tuple[Any, ...]:
     return (file, offset, "", 0, 1, 0, 9, "", 0, 1)
 
@@ -118,6 +124,23 @@ CASES: dict[str, tuple[str, list[SpanRow], dict[str, set[str]]]] = {
         "debezium_json",
         [_from(1, (1, 2), (500,), (600,)), _from(2, (3, 4), (510,), (900,))],
         {},
+    ),
+    "a_connector_of_postgresql_beside_another_that_is_further": (
+        "debezium_json",
+        [
+            _read_by("a", _from(0, (1, 2), (850,), (900,)), commit=840, change=900),
+            _read_by("b", _from(1, (1, 2), (90,), (100,)), commit=80, change=100),
+            _read_by("b", _from(2, (3, 4), (101,), (990,)), commit=100, change=990),
+        ],
+        {},
+    ),
+    "a_connector_of_postgresql_whose_log_begins_anew": (
+        "debezium_json",
+        [
+            _read_by("b", _from(1, (1, 2), (90,), (200,)), commit=80, change=200),
+            _read_by("b", _from(2, (3, 4), (101,), (990,)), commit=100, change=990),
+        ],
+        {"t": {LOG_WENT_BACK}},
     ),
     "a_topic_made_anew_that_is_longer_already": (
         "canal_json",

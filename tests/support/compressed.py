@@ -142,8 +142,8 @@ def sent(
         transaction, place, step = changes[at]
         records.append(_record(table, len(records), transaction, place, step, numbered=numbered))
         at += 1
-        # Killed after two changes at least: one alone may as well have been made twice.
-        if place > 1 and dice.random() < restarts:
+        # Without numbers, killed after two changes at least: one alone may as well have been made twice.
+        if (numbered or place > 1) and dice.random() < restarts:
             back = max(0, transaction.number - 1 - dice.randint(0, 2))
             at = sum(len(earlier.steps) for earlier in transactions[:back])
             restarts /= 2

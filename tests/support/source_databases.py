@@ -33,11 +33,8 @@ from tidemark.services.postgres import EmbeddedPostgres
 from tidemark.services.processes import Server, wait_until
 from tidemark.values.types import iceberg_type
 
-_TABLES = [
-    Path("/usr/share/mysql") / f"mysql_{name}.sql"
-    for name in ("system_tables", "performance_tables", "system_tables_data")
-]
-"""The tables of a new server, as the Debian package mariadb-server-core has them."""
+_TABLES = ("system_tables", "performance_tables", "system_tables_data")
+"""The tables of a new server, as the Debian package mariadb-server-core has them in ``share/mysql``."""
 
 _SMALL = ("--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=0")
 
@@ -83,14 +80,15 @@ def standby(folder: Path, primary: Path, database: psycopg.Connection, password:
 def mariadb(folder: Path, password: str, *settings: str) -> Iterator[str]:
     """The URL of a MariaDB that runs meanwhile, on a socket, with a binary log; a skipped test without the programs."""
     server = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    if server is None or not all(file.exists() for file in _TABLES):
+    created = [] if server is None else [_shared(server) / f"mysql_{name}.sql" for name in _TABLES]
+    if server is None or not all(file.exists() for file in created):
         pytest.skip("mariadbd is not installed: apt-get install mariadb-server-core")
     data, socket = folder / "data", folder / "s"
     data.mkdir(parents=True)
     me = pwd.getpwuid(os.getuid()).pw_name
     first = [server, "--no-defaults", "--bootstrap", f"--datadir={data}", f"--user={me}", *_SMALL]
     begin = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n"
-    tables = begin + "".join(file.read_text(encoding="utf-8") for file in _TABLES)
+    tables = begin + "".join(file.read_text(encoding="utf-8") for file in created)
     subprocess.run(first, input=tables.encode(), check=True, capture_output=True)
     command = [server, "--no-defaults", f"--datadir={data}", f"--user={me}", f"--socket={socket}", "--skip-networking"]
     command += ["--log-bin=mysql-bin", "--server-id=1", *_SMALL, f"--pid-file={folder / 'pid'}", *settings]
@@ -102,6 +100,10 @@ def mariadb(folder: Path, password: str, *settings: str) -> Iterator[str]:
         yield f"mariadb://root:{password}@localhost/mysql?unix_socket={socket}"
     finally:
         running.stop()
+
+
+def _shared(server: str) -> Path:
+    return Path(server).resolve().parents[1] / "share" / "mysql"
 
 
 def password() -> str:

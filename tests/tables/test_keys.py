@@ -48,10 +48,19 @@ def test_a_key_whose_column_was_renamed_is_the_same_key() -> None:
             r"name different keys \[\('id',\), \('r',\)\].*give one with `key:`",
         ),
         ([(("id",), "1", "9"), (("r",), "5", "6")], "not one after another"),
+        ([(("id", "r"), "1", "9"), (("r", "id"), "2", "3"), (("id",), "5", "6")], "not one after another"),
+        ([(("id",), "1", "5"), (("r",), "5", "6")], "not one after another"),
         ([(("id",), "1", "4"), (None, "5", "9")], r"later ones name none.*write `key: \[\]`.*write `key: \[id\]`"),
         ([(("id",), "1", "4"), (None, "5", "6"), (("r",), "7", "9")], r"key \['id'\], and later ones name none"),
     ],
-    ids=["in_turns", "one_within_the_other", "named_no_more", "named_no_more_for_a_while"],
+    ids=[
+        "in_turns",
+        "one_within_the_other",
+        "within_a_longer_one",
+        "from_one_event_on",
+        "named_no_more",
+        "named_no_more_for_a_while",
+    ],
 )
 def test_keys_whose_order_nobody_can_tell_stop_the_table(
     spans: list[tuple[tuple[str, ...], str, str]], reason: str

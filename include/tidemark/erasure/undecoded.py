@@ -119,8 +119,7 @@ def may_hold(text: bytes, sought: Iterable[_Sought]) -> bool:
 
 def _sought(subject: ErasedRow, identity: Identity) -> Iterator[_Sought]:
     columns = subject.key_columns(identity.era.key)
-    called = ["|".join(map(spelled, column.called)) for column in columns]
-    values = [spelled(str(identity.key[column.name])) for column in columns]
+    key = [(column.called, str(identity.key[column.name])) for column in columns]
     encodings = {
         each.encoding
         for shape in subject.reader.shapes.values()
@@ -129,15 +128,25 @@ def _sought(subject: ErasedRow, identity: Identity) -> Iterator[_Sought]:
     }
     as_is = encodings <= _WRITTEN_AS_IS and all(column.type in {"int", "long", "string"} for column in columns)
     for name in names_of(identity.era.segments):
-        yield _Sought(
-            table=_pattern(spelled(name.rpartition(".")[2])),
-            members=[_pattern(rf'(?:{each})\\*"\s*:') for each in called],
-            cells=[
-                _pattern(rf"(?:{each}){_BETWEEN}0*{value}(?:\W|$)") for each, value in zip(called, values, strict=True)
-            ],
-            values=[_pattern(value) for value in values],
-            as_is=as_is,
-        )
+        yield looked_for(name.rpartition(".")[2], key, as_is=as_is)
+
+
+def looked_for(table: str, key: Iterable[tuple[Iterable[str], str]], *, as_is: bool) -> _Sought:
+    """Return what is looked for in texts.
+
+    Args:
+        table: its name without the database.
+        key: of each column of the key, the names that images have for it, and the value.
+        as_is: whether messages have the values as a person writes them.
+    """
+    cells = [("|".join(map(spelled, called)), spelled(value)) for called, value in key]
+    return _Sought(
+        table=_pattern(spelled(table)),
+        members=[_pattern(rf'(?:{called})\\*"\s*:') for called, _ in cells],
+        cells=[_pattern(rf"(?:{called}){_BETWEEN}0*{value}(?:\W|$)") for called, value in cells],
+        values=[_pattern(value) for _, value in cells],
+        as_is=as_is,
+    )
 
 
 def spelled(text: str) -> str:
