@@ -14,14 +14,11 @@ import structlog
 from tidemark.lake import names
 from tidemark.lake.filters import not_null
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, Namespace
 from tidemark.ledger import storage
 from tidemark.ledger.rows import TableRow
 
 log = structlog.get_logger(__name__)
-
-_SPACES = ("raw", "changelog", "quarantine", "state", "ledger")
-"""Namespaces all of whose tables are Tidemark's; leases come and go."""
 
 
 def folders(lake: Lake) -> Iterator[tuple[str, str]]:
@@ -37,7 +34,8 @@ def folders(lake: Lake) -> Iterator[tuple[str, str]]:
 
 
 def _known(lake: Lake) -> Iterator[Identifier]:
-    for space in _SPACES:
+    """Yield the tables of Tidemark's own namespaces, but for leases, which come and go."""
+    for space in Namespace:
         for name in lake.tables(space):
             if not names.is_lease(identifier := Identifier(space, name)):
                 yield identifier
