@@ -388,6 +388,15 @@ def test_a_key_that_may_be_the_one_of_the_row_is_read(message: dict[str, Any]) -
     assert isinstance(decode(message), ChangeEvent)
 
 
+def test_a_key_with_an_exponent_of_any_length_is_read() -> None:
+    """JSON allows it, and it is compared with nothing."""
+    for number in (b"1e99999999999999999999", b"-1E-" + b"9" * 5000):
+        event = decode(
+            json.dumps(first("INSERT", ROW)).encode().replace(b'"unique": {"id": 1}', b'"unique": {"id": %s}' % number)
+        )
+        assert isinstance(event, ChangeEvent)
+
+
 @pytest.mark.parametrize(
     "members",
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 import msgspec
@@ -126,7 +126,12 @@ def _scalar(raw: bytes) -> str | Decimal | bool | None:
     """Return a text, a number or a flag; None for any other value."""
     if raw[:1] == b'"':
         return read(_text, raw)
-    return {b"true": True, b"false": False}.get(raw) if raw[:1] in b"tf[{" else Decimal(raw.decode())
+    if raw[:1] in b"tf[{":
+        return {b"true": True, b"false": False}.get(raw)
+    try:
+        return Decimal(raw.decode())
+    except InvalidOperation:  # JSON allows exponents of any length
+        return None
 
 
 _text = msgspec.json.Decoder(str)
