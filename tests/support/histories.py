@@ -32,9 +32,9 @@ _CODES = {
 }
 
 
-def position(place: int, operation: Operation) -> Position:
-    """Position that Debezium's MySQL source block at byte ``place`` of the log stands for."""
-    return changed(3, place, 0, 0 if operation is Operation.DELETE else 1)
+def position(place: int, operation: Operation, row: int = 0) -> Position:
+    """Position that Debezium's MySQL source block at byte ``place`` of the log, and a row there, stands for."""
+    return changed(3, place, row, 0 if operation is Operation.DELETE else 1)
 
 
 def message(change: Change) -> bytes:
@@ -49,7 +49,7 @@ def message(change: Change) -> bytes:
         "op": _CODES[change.operation],
         "before": change.before,
         "after": after,
-        "source": {**origin, "file": "mysql-bin.000003", "pos": change.position[2], "row": 0},
+        "source": {**origin, "file": "mysql-bin.000003", "pos": change.position[2], "row": change.position[3]},
     }
     return json.dumps(envelope, ensure_ascii=False).encode()
 
@@ -212,6 +212,12 @@ def beside(change: Change, number: int, count: int) -> Change:
 
     place = position(int(change.position[2]) * count + number, change.operation)
     return change._replace(position=place, before=moved(change.before), after=moved(change.after))
+
+
+def in_one_event(change: Change, number: int, _: int) -> Change:
+    """The change with keys of its history, in an event of the log that has a row of each of the histories."""
+    place = position(int(change.position[2]), change.operation, number)
+    return beside(change, number, 1)._replace(position=place)
 
 
 def reloaded(dice: random.Random, changes: Sequence[Change]) -> list[Change]:
