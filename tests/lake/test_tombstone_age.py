@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -20,8 +21,8 @@ from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BatchRow, CutRow, TableRow, TransactionRow
-from tidemark.ledger.schemas import BATCHES
+from tidemark.ledger.rows import BatchRow, CutRow, FileRow, TableRow, TransactionRow
+from tidemark.ledger.schemas import BATCHES, FILES
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
 from tidemark.stages import RETRY
@@ -51,6 +52,16 @@ def _ledger(lake: Lake, rows: Sequence[TableRow | TransactionRow], cut: int, giv
     dated = [{**row, "at": NOW - timedelta(days=30 * (6 - row["batch"]))} for row in ledger.read("batches")]
     table.overwrite(pa.Table.from_pylist(dated, schema=BATCHES), overwrite_filter=equals("source", "aging"))
     return ledger
+
+
+def _land(ledger: Ledger, lake: Lake, landed: Mapping[int, timedelta]) -> None:
+    """Write to the ledger that a file of each batch landed so long ago."""
+    ledger.forget(FileRow)
+    fields = {"size": 1, "modified": "", "checksum": "", "container": "text", "messages": 1, "interval_start": None}
+    ledger.replace(FileRow, [FileRow(batch=batch, path=f"/{batch}", **fields) for batch in landed])
+    dated = [{**row, "at": NOW - landed[row["batch"]]} for row in ledger.read("files")]
+    table = lake.load(names.ledger("files"))
+    table.overwrite(pa.Table.from_pylist(dated, schema=FILES), overwrite_filter=equals("source", "aging"))
 
 
 def _table(state: str = "published", *, batch: int = 5, held: int = 0) -> TableRow:
@@ -96,6 +107,29 @@ def test_tombstones_stay_for_events_that_wait(
     past = tombstone_age.past(_ledger(lake, rows, cut, given_up), source, NOW)
     assert past.up_to(STATE) == expected
     assert past.up_to(Identifier("state", "aging__others")) == (4 if cut == 5 else 2)
+
+
+def test_what_landed_waits_before_it_is_normalized(lake: Lake) -> None:
+    """Normalize may fail for months while land goes on; and what is decoded again landed when it did at first."""
+    source, ledger = _source("aging", Path("/nowhere")), _ledger(lake, [_table()], 5, ())
+    try:
+        _land(ledger, lake, {5: timedelta(days=30), 6: timedelta(days=60), 7: timedelta(days=1)})
+        assert tombstone_age.past(ledger, source, NOW).up_to(STATE) == 2
+        _land(ledger, lake, {5: timedelta(days=75)})
+        assert tombstone_age.past(_ledger(lake, [_table()], 4, ()), source, NOW).up_to(STATE) == 2
+    finally:
+        ledger.forget(FileRow)
+
+
+def test_a_table_is_judged_by_what_makes_it_now(lake: Lake) -> None:
+    """A shard that was stopped and is folded into the table of all shards keeps no tombstones for ever."""
+    stopped, folded = _table("stopped", batch=1), msgspec.structs.replace(_table(), cut=2, object="shop.all_items")
+    ledger = _ledger(lake, [stopped, folded], 5, ())
+    cuts = [CutRow(cut=cut, state="published", batch=5) for cut in (1, 2)]
+    ledger.replace(CutRow, cuts, above("batch", -1))
+    published = msgspec.structs.replace(_table(), cut=1, object="shop.all_items")
+    ledger.replace(TableRow, [stopped, published, folded], above("cut", 0))
+    assert tombstone_age.past(ledger, _source("aging", Path("/nowhere")), NOW).up_to(STATE) == 4
 
 
 def _row(kind: str, number: int, table: str | None = "items") -> bytes:

@@ -12,7 +12,6 @@ from uuid import uuid4
 import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
-from tidemark.orchestration.stage_operator import _sessions
 from tidemark.services.spark_connect import SparkConnectServer
 from tidemark.spark import connect_sessions
 from tidemark.spark.session import local_settings
@@ -67,9 +66,9 @@ def test_work_of_an_earlier_session_ends(server: SparkConnectServer, monkeypatch
 
 def test_sessions_of_a_source_follow_the_clock() -> None:
     """Within half an hour a source has one session; the next one knows it, and those of a day, as earlier ones."""
-    now, later, next_day = (_sessions("erp", seconds) for seconds in (1799.0, 1800.0, 86_400.0))
-    assert _sessions("erp", 0.0) == now
+    now, later, next_day = (connect_sessions.ids_of("erp", seconds) for seconds in (1799.0, 1800.0, 86_400.0))
+    assert connect_sessions.ids_of("erp", 0.0) == now
     assert now[0] == later[1]
     assert now[0] in next_day
     assert len(set(now)) == len(now)
-    assert not {*now} & {*_sessions("crm", 0.0)}
+    assert not {*now} & {*connect_sessions.ids_of("crm", 0.0)}

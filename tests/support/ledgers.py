@@ -15,7 +15,7 @@ from tidemark.lake.log_schemas import QUARANTINE
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, ContentRow, CutRow, LedgerRow, StatementRow, TableRow
-from tidemark.ledger.schemas import BATCHES
+from tidemark.ledger.schemas import BATCHES, FILES
 from tidemark.values.iso8601 import EPOCH
 
 
@@ -139,8 +139,9 @@ def _content(batch: int, name: str, operation: str, events: int) -> ContentRow:
 
 
 def age(lake: Lake, source: str, *, days: int) -> None:
-    """Let the batches of a source so far have been long ago."""
+    """Let the batches of a source so far have been long ago, and their files have landed then."""
     past = datetime.now(UTC) - timedelta(days=days)
-    rows = [{**row, "at": past} for row in Ledger(lake, source).read("batches")]
-    table = lake.load(names.ledger("batches"))
-    table.overwrite(pa.Table.from_pylist(rows, schema=BATCHES), overwrite_filter=equals("source", source))
+    for name, schema in (("batches", BATCHES), ("files", FILES)):
+        rows = [{**row, "at": past} for row in Ledger(lake, source).read(name)]
+        table = lake.load(names.ledger(name))
+        table.overwrite(pa.Table.from_pylist(rows, schema=schema), overwrite_filter=equals("source", source))

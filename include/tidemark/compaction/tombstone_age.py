@@ -22,7 +22,7 @@ from tidemark.lake.names import Identifier
 from tidemark.lake.properties import TOMBSTONES_PROPERTY
 from tidemark.ledger import cuts, transactions
 from tidemark.ledger.ledger import Ledger
-from tidemark.ledger.rows import BatchRow, TableRow, TransactionRow
+from tidemark.ledger.rows import BatchRow, FileRow, TableRow, TransactionRow
 from tidemark.ledger.states import LEFT_BEHIND
 from tidemark.ledger.tally import Tally
 from tidemark.ledger.transactions import GivenUp
@@ -57,13 +57,20 @@ class Arrivals:
     """When what a source delivered landed."""
 
     batches: Sequence[BatchRow]
+    landed: Mapping[int, datetime]
+    """When the first file of each batch landed. A batch that is not normalized has no row in ``batches``, and one that
+    was decoded again has a later time there."""
     late: timedelta
     """How late an event may be."""
 
     @classmethod
     def of(cls, ledger: Ledger, source: Source) -> Arrivals:
         """Return when the batches of a source landed."""
-        return cls(batches=ledger.batches(), late=timedelta(days=source.maintenance.tombstone_days))
+        batches = ledger.batches()
+        files = ledger.arrow(FileRow.TABLE, columns=("batch", "at")).group_by("batch").aggregate([("at", "min")])
+        landed = dict(zip(*(files[name].to_pylist() for name in ("batch", "at_min")), strict=True))
+        normalized = {row.batch: row.written_at for row in batches if row.written_at}
+        return cls(batches=batches, landed=normalized | landed, late=timedelta(days=source.maintenance.tombstone_days))
 
     def past(self, landed: datetime) -> int:
         """Return the last batch whose tombstones an event that landed at a time need not meet; 0 for none."""
@@ -72,11 +79,10 @@ class Arrivals:
 
     def since(self, after: int) -> Iterator[datetime]:
         """Yield when the messages of the batches above one landed; retried ones landed with an earlier batch."""
-        landed = {row.batch: row.written_at for row in self.batches}
-        for row in self.batches:
-            first = landed.get(row.retry_of or row.batch, row.written_at)
-            if row.batch > after and first is not None:
-                yield first
+        retried = {row.batch: row.retry_of for row in self.batches if row.retry_of}
+        for batch, at in self.landed.items():
+            if batch > after:
+                yield self.landed.get(retried.get(batch, batch), at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +106,16 @@ def past(ledger: Ledger, source: Source, now: datetime) -> Past:
     usual = arrivals.past(min([now, *arrivals.since(taken)]))
     known, given_up = ledger.transactions(), transactions.given_up(ledger)
     found: dict[Identifier, int] = {}
-    for name, row in ledger.published_tables().items():
+    # Of two objects that were published as one table, the one that made it last: shards may be folded by now.
+    newest = {
+        targets[name]: row
+        for name, row in sorted(ledger.published_tables().items(), key=lambda each: each[1].cut)
+        if name in targets
+    }
+    for target, row in newest.items():
         waits = _waits_after(row, taken, known, given_up)
-        if name in targets and waits is not None:
-            state, landed = names.state(targets[name]), min([now, *arrivals.since(waits)])
-            found[state] = min(found.get(state, usual), arrivals.past(landed))
+        if waits is not None:
+            found[names.state(target)] = arrivals.past(min([now, *arrivals.since(waits)]))
     return Past(usual=usual, of=found)
 
 
@@ -136,10 +147,9 @@ def orphaned(
     """
     ledger = Ledger(lake, source.source)
     arrivals, gone = Arrivals.of(ledger, source), _gone(lake, ledger, source, done)
-    landed = {row.batch: row.written_at for row in arrivals.batches}
     tables = set[str]()
     for first, batch in batches.items():
-        at = landed.get(first)
+        at = arrivals.landed.get(first)
         needed = arrivals.past(at) if at is not None else 0
         spans = [(name, span.oldest) for tally in found[batch] for name, span in tally.spans.items()]
         tables |= {

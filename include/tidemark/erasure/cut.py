@@ -30,8 +30,6 @@ _Holds = Callable[[pa.RecordBatch], pa.Array]
 
 _MAPS = ("versions",)
 
-"""States of tables whose new events wait. What was published under their names before goes into the cut as well."""
-
 
 def tables_of(
     lake: Lake, ledger: Ledger, subject: ErasedRow, erasures: Sequence[Erasure] = ()

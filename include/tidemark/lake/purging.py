@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 import pyarrow.fs as pafs
 import structlog
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
@@ -120,12 +120,6 @@ def purge_shared(table: Table, owner: str) -> Purged:
 def stored_data_files(table: Table) -> list[tuple[pafs.FileSystem, str]]:
     """Return every data file in the folders of the table, used or not."""
     return [(files, path) for files, path in stored_files(table) if path.endswith(".parquet")]
-
-
-def tags_other_than(table: Table, keep: str | None) -> list[str]:
-    """Return the tags that ``purge`` removes."""
-    refs = table.refs().items()
-    return sorted(name for name, ref in refs if ref.snapshot_ref_type is SnapshotRefType.TAG and name != keep)
 
 
 def files_of(table: Table) -> set[str]:

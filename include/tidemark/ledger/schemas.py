@@ -46,7 +46,8 @@ KNOWN_FILES = pa.schema(
 read again as long as size and time stay."""
 
 INTERVALS = pa.schema([("source", pa.string()), ("start", INSTANT), ("end", INSTANT), ("at", INSTANT)])
-"""Intervals that land has run for. A file that appears later in such an interval is late, not early."""
+"""Intervals that land has run for; those without a gap between them are one. A file that appears later in such an
+interval is late, not early."""
 
 BATCHES = pa.schema(
     [

@@ -102,14 +102,15 @@ def flow_dags(wanted: str | None = None) -> Iterator[DAG]:
         wanted: id of the only DAG that Airflow reads the file for. Each task reads it again, and needs only its own.
 
     Raises:
-        ConfigurationError: the source of the wanted DAG is wrong.
+        ConfigurationError: the source of the wanted DAG is wrong. What else keeps that DAG from being built is raised,
+            too.
     """
-    yield from _built(_sources(DAG_PREFIX, wanted), build_dag)
+    yield from _built(_sources(DAG_PREFIX, wanted), build_dag, wanted)
 
 
 def reconcile_dags(wanted: str | None = None) -> Iterator[DAG]:
     """Yield the DAG that compares it with its database for each source that has one; otherwise as ``flow_dags``."""
-    yield from _built(_compared(_sources(RECONCILE_PREFIX, wanted)), build_reconciliation)
+    yield from _built(_compared(_sources(RECONCILE_PREFIX, wanted)), build_reconciliation, wanted)
 
 
 def require_dags(sources: Sequence[Source]) -> None:
@@ -140,9 +141,11 @@ def _compared(sources: Iterable[Source]) -> list[Source]:
     return [source for source in sources if source.reconcile is not None]
 
 
-def _built(sources: Iterable[Source], build: Callable[[Source], DAG]) -> Iterator[DAG]:
+def _built(sources: Iterable[Source], build: Callable[[Source], DAG], wanted: str | None) -> Iterator[DAG]:
     for source, made in _attempts(sources, build):
         if isinstance(made, Exception):
+            if wanted:
+                raise made
             log.error("a DAG of %s cannot be built", source.source, exc_info=made)
         else:
             yield made

@@ -14,6 +14,8 @@ from uuid import NAMESPACE_URL, uuid5
 if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
+from tidemark.errors import RetriableLakeError
+
 EARLIER_SESSIONS_VARIABLE = "TIDEMARK_EARLIER_SESSIONS"
 """Environment variable with the ids of the sessions that the source of this process had, separated by commas."""
 
@@ -24,6 +26,10 @@ _SESSION_SECONDS: Final = 1800
 _SESSIONS: Final = 49
 """How many sessions a task looks after: those of a day, and its own. In an earlier one, a task that worked for long may
 have been killed just now."""
+
+
+_PATIENCE: Final = 60.0
+"""Seconds that the server has to end a session."""
 
 
 def ids_of(source: str, now: float) -> list[str]:
@@ -41,10 +47,19 @@ def end(client: SparkConnectClient, sessions: Iterable[str]) -> None:
     """End sessions of the client's user: their work is interrupted, and nobody can join them again.
 
     One that the server does not have costs a question. To interrupt it instead would make it.
+
+    Raises:
+        RetriableLakeError: the server did not answer. Work of an earlier task may go on there.
     """
+    import grpc  # noqa: PLC0415  as below
     from pyspark.sql.connect.proto import ReleaseSessionRequest, UserContext  # noqa: PLC0415  seconds to import
 
     user = UserContext(user_id=client._user_id or "")  # noqa: SLF001  the client asks for its own session alone
     for each in sessions:
         request = ReleaseSessionRequest(session_id=each, user_context=user)
-        client._stub.ReleaseSession(request, metadata=client._builder.metadata())  # noqa: SLF001
+        try:
+            client._stub.ReleaseSession(request, metadata=client._builder.metadata(), timeout=_PATIENCE)  # noqa: SLF001
+        except grpc.RpcError as error:
+            raise RetriableLakeError(
+                f"the Spark Connect server did not say whether it ended an earlier session of the source: {error.code()}"
+            ) from error

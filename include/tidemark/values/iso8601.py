@@ -96,7 +96,7 @@ def interval_between(start: object, end: object) -> tuple[datetime | None, datet
     bounds = moment(start), moment(end)
     if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
         raise ConfigurationError(
-            f"the interval ends ({end}) before it starts ({start}): the end must come after the start"
+            f"the interval ends ({end}) before it starts ({start}), or as it does: the end must come after the start"
         )
     return bounds
 
