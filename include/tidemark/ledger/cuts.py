@@ -80,6 +80,8 @@ def drop_tags(table: Table, oldest: int) -> int:
 def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
     """Return what a published cut shows: by target the row of the newest cut up to it that changed the table.
 
+    They are ordered by target.
+
     Raises:
         ConfigurationError: there is no such cut, or it is not published.
     """
@@ -88,7 +90,8 @@ def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
         known = f"{min(published)} to {max(published)}" if published else "none yet"
         raise ConfigurationError(f"cut {cut} is not published; published cuts: {known}")
     rows = ledger.newest_tables(equals("state", TableState.PUBLISHED), at_most("cut", cut), by=("target",))
-    return {str(row.identifier): row for row in rows}
+    shown = {str(row.identifier): row for row in rows}
+    return {target: shown[target] for target in sorted(shown)}
 
 
 def tagged_snapshot(table: Table, cut: int) -> int:

@@ -61,5 +61,5 @@ def end(client: SparkConnectClient, sessions: Iterable[str]) -> None:
             client._stub.ReleaseSession(request, metadata=client._builder.metadata(), timeout=_PATIENCE)  # noqa: SLF001
         except grpc.RpcError as error:
             raise RetriableLakeError(
-                f"the Spark Connect server did not answer whether an earlier session of the source ended: {error.code()}"
+                f"the Spark Connect server did not say whether an earlier session of the source ended: {error.code()}"
             ) from error
