@@ -377,6 +377,8 @@ def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
         ([], ["*"], True),
         (["a", "b"], ["b"], False),
         (["a", "b"], ["c"], True),
+        (["a", "b"], ["*"], False),
+        (["a", "b"], ["*", "c"], True),
         (["*"], ["c"], False),
     ],
 )
