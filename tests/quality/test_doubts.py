@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidemark.dumps.file_names import FileOrder, widths
 from tidemark.ledger.offset_rows import OffsetsRow
 from tidemark.ledger.order_rows import SpanRow
+from tidemark.ledger.rows import FileRow
 from tidemark.positions import changed, encode_position, loaded
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
+from tidemark.quality.file_places import Series, series_at, series_that_landed
 from tidemark.quality.gathered import SEVERAL_DATABASES
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source
@@ -339,6 +344,115 @@ def test_what_is_in_doubt(name: str) -> None:
     assert {table: {doubt.invariant for doubt in doubts} for table, doubts in found.items()} == expected
 
 
+def _in_files(batches: Iterable[tuple[int, Iterable[str]]]) -> tuple[list[SpanRow], list[FileRow]]:
+    """What the ledger knows of batches of files, each later than the one before; not which file is in the middle."""
+    spans, files = [], []
+    for batch, paths in batches:
+        names, at = sorted(paths), _at(0) + timedelta(hours=batch)
+        span = _from(batch, (0, 0), (0, 0, names[0], 1), (0, 0, names[-1], 9))
+        spans.append(msgspec.structs.replace(span, first=at, last=at))
+        files += [_file(batch, name) for name in names]
+    return spans, files
+
+
+def _file(batch: int, path: str, interval: datetime | None = None) -> FileRow:
+    return FileRow(
+        batch=batch,
+        path=path,
+        size=1,
+        modified="1",
+        checksum=path,
+        container="jsonl",
+        messages=1,
+        interval_start=interval,
+    )
+
+
+def _held(batches: Iterable[tuple[int, Iterable[str]]]) -> list[int]:
+    """The batches that are in doubt if each is published before the next one comes."""
+    spans, files = _in_files(batches)
+    held = []
+    for span in spans:
+        before = span.batch - 1
+        up_to = [each for each in spans if each.batch <= span.batch]
+        landed = series_that_landed(file for file in files if file.batch <= before)
+        if doubts_about(_source("canal_json"), up_to, before, landed=lambda known=landed: known):
+            held.append(span.batch)
+    return held
+
+
+FOLDERS = [f"/l/partition={number:02d}/" for number in range(12)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_partition_that_was_filled_before_is_no_doubt(folder: str) -> None:
+    """Also if its files are neither the first nor the last ones of any batch."""
+    assert _held([(1, [f"{each}1.json" for each in FOLDERS]), (2, [f"{folder}2.json"])]) == []
+
+
+@pytest.mark.parametrize("name", ["/l/partition={}/{:04d}.json", "/l/orders-{}-{:04d}.json.bz2", "/l/orders.{}.{:04d}"])
+def test_healthy_runs_of_some_partitions_are_not_held(name: str) -> None:
+    """A folder for each partition, or all in one folder."""
+    some = random.Random(7)  # noqa: S311  no secret
+    runs = [(batch, [name.format(each, batch) for each in some.sample(range(4), 3)]) for batch in range(2, 22)]
+    assert _held([(1, [name.format(each, 1) for each in range(4)]), *runs]) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "held"),
+    [
+        (["/l/orders-0-100.json", "/l/orders-1-100.json"], "/l/orders-0-200.json", False),
+        (["/l/orders-0-200.json", "/l/orders-1-100.json"], "/l/orders-0-100.json", True),
+        (["/l/orders-1-100.json"], "/l/orders-0-100.json", True),
+        (["/l/31-01-2026.json"], "/l/01-02-2026.json", True),
+        (["/l/31-01-2026/1.json", "/l/30-01-2026/1.json"], "/l/01-02-2026/1.json", True),
+        (["/l/31012026.json"], "/l/01022026.json", True),
+        (["/old/orders-0-100.json", "/old/orders-1-100.json"], "/new/orders-0-200.json", True),
+        (["/l/f3a91c.json"], "/l/b07e.json", True),
+        (["/l/p1.json"], "/l/p0.json", True),
+    ],
+)
+def test_files_are_compared_with_their_series_or_else_with_all(old: list[str], new: str, *, held: bool) -> None:
+    """A series has one folder and one name up to its last number."""
+    assert _held([(1, old), (2, [new])]) == [2] * held
+
+
+def test_without_files_in_the_ledger_new_ones_are_compared_with_all() -> None:
+    """So it is in a lake whose ledger has none, but for the first and the last file of each batch."""
+    spans, _ = _in_files([(1, [f"{each}1.json" for each in FOLDERS]), (2, [f"{FOLDERS[5]}2.json"])])
+    assert [each.invariant for each in doubts_about(_source("canal_json"), spans, 1)["t"]] == [LOG_WENT_BACK]
+    first, _ = _in_files([(1, [f"{each}1.json" for each in FOLDERS]), (2, [f"{FOLDERS[0]}2.json"])])
+    assert doubts_about(_source("canal_json"), first, 1) == {}
+
+
+def test_a_series_is_the_same_in_positions_and_in_paths() -> None:
+    """Positions have numbers of other lengths otherwise, and the interval as its microseconds."""
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    paths = ["/l/p9/f-9.json", "/l/p10/f-010.json", "/l/p010/ü %2F.1.json", "/l/p9/none", "/l/p1/f-7.json.bz2"]
+    order = FileOrder(width_at=widths(paths))
+    for path in paths:
+        for interval in (None, day):
+            number = int(interval.timestamp()) * 1_000_000 if interval else 0
+            position = encode_position(changed(0, number, order.text(path), 1))
+            assert {series_at(position)} == series_that_landed([_file(1, path, interval)])
+
+
+def test_the_ledger_is_asked_for_files_only_in_doubt() -> None:
+    """A run whose files come behind all others reads no list of files."""
+    asked = []
+
+    def landed() -> set[Series]:
+        asked.append(1)
+        return set()
+
+    for new in ("/l/2.json", "/l/0.json"):
+        spans, _ = _in_files([(1, ["/l/1.json"]), (2, [new])])
+        doubts_about(_source("canal_json"), spans, 1, landed=landed)
+        spans, _ = _in_files([(1, ["/l/p1-1.json"]), (2, [f"/l/p{new[3]}-1.json"])])
+        doubts_about(_source("canal_json"), spans, 1, landed=landed)
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "hours", "expected"),
     [
@@ -377,6 +491,8 @@ def test_a_topic_of_several_partitions_began_again_if_each_of_them_did(
         ([], ["*"], True),
         (["a", "b"], ["b"], False),
         (["a", "b"], ["c"], True),
+        (["a", "b"], ["*"], False),
+        (["a", "b"], ["*", "c"], True),
         (["*"], ["c"], False),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.rows import CutRow, TableRow
+from tidemark.ledger.rows import CutRow, FileRow, TableRow
 from tidemark.ledger.states import CutState, TableState
 from tidemark.positions import changed, encode_position
 from tidemark.quality.doubt import Doubt
@@ -116,6 +116,31 @@ def test_what_a_cut_asks_about(lake: Lake, name: str) -> None:
     spans, rows, built, expected = CASES[name]
     into = {each: each for each in built} or {ORDERS: "shop.renamed"}
     assert _begun(_doubts(lake, spans, rows, (1, 2, 3), into)) == expected
+
+
+@pytest.mark.parametrize(("landed", "held"), [(1, []), (9, ["t"]), (None, ["t"])])
+def test_files_of_published_batches_tell_which_series_had_some(lake: Lake, landed: int | None, held: list[str]) -> None:
+    """Those of the cut's own batch do not, and a lake may list none."""
+    source = Source.model_validate({"source": f"of_cut_{next(_numbers)}", "format": "canal_json", "landing": "x"})
+    ledger, names = Ledger(lake, source.source), ["/l/t-0-1.json", "/l/t-2-1.json", "/l/t-1-2.json"]
+    low, high, new = (encode_position(changed(0, 0, name, 1)) for name in names)
+    times = [datetime(2026, 3, 1, hour, tzinfo=UTC) for hour in (1, 2)]
+    ends = [(1, low, high, times[0]), (9, new, new, times[1])]
+    ledger.replace(CutRow, [CutRow(cut=1, state=CutState.PUBLISHED, batch=1)])
+    ledger.replace(TableRow, [_row(1, table="t")])
+    ledger.replace(
+        SpanRow,
+        [
+            SpanRow(batch=batch, object="t", oldest=oldest, newest=newest, first=at, last=at)
+            for batch, oldest, newest, at in ends
+        ],
+    )
+    if landed is not None:
+        file = {"size": 1, "modified": "1", "checksum": "c", "container": "jsonl", "messages": 1}
+        row = FileRow(batch=landed, path="/l/t-1-1.json", interval_start=None, **file)
+        ledger.replace(FileRow, [row])
+    cut = CutRow(cut=2, state=CutState.CANDIDATE, batch=9)
+    assert list(doubts_of_cut(source, ledger, cut, {"t": "t"})) == held
 
 
 def test_a_doubt_that_blocks_is_not_hidden_by_one_that_warns() -> None:

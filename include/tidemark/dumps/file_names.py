@@ -24,6 +24,9 @@ _LARGER: Final = f":{_SIGN}"
 _LENGTHS: Final = _SIGN * 2
 """Begins the lengths at the end of a text."""
 
+_ADDED: Final = re.compile(rf"{_LENGTHS}.*|{_LARGER}[0-9]{{4}}|{_SIGN}[0-9]{{4}}", re.DOTALL)
+"""What a text has that its path has not, but for zeros."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOrder:
@@ -69,6 +72,15 @@ def widths(paths: Iterable[str]) -> dict[str, int]:
             if width != len(match[0]):
                 differ[place] = width
     return differ
+
+
+def plain(text: str) -> str:
+    """Return the path that ``FileOrder.text`` wrote as a text, but for the zeros that begin its numbers.
+
+    >>> plain(FileOrder(width_at=widths(["p0/f9", "p0/f10"])).text("p0/f10"))
+    'p0/f10'
+    """
+    return _ADDED.sub("", text)
 
 
 def series_of(path: str) -> str:

@@ -8,8 +8,9 @@ source file may also say for good that loads only add rows: ``loaded_again`` (do
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from tidemark.ledger.offset_rows import OffsetsRow
@@ -17,7 +18,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.positions import DELIVERY, is_by_time
 from tidemark.quality.doubt import Doubt
-from tidemark.quality.file_places import folder_of, folders_of, highest_beside
+from tidemark.quality.file_places import Series, ends_of, highest_beside, is_in_file, series_at
 from tidemark.quality.gathered import of_databases
 from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads
@@ -38,7 +39,11 @@ _BEFORE_BY_NAME = "their files come before it by the order of names, which alone
 
 
 def doubts_about(
-    source: Source, spans: Iterable[SpanRow], published: int, offsets: Iterable[OffsetsRow] = ()
+    source: Source,
+    spans: Iterable[SpanRow],
+    published: int,
+    offsets: Iterable[OffsetsRow] = (),
+    landed: Callable[[], set[Series]] = set,
 ) -> dict[str, list[Doubt]]:
     """Return the doubts about the events of new batches, by the table as source files name it.
 
@@ -47,6 +52,8 @@ def doubts_about(
         spans: what the events of each table span in each batch up to the cut's.
         published: the last batch that is published; later ones are new. Of tables behind it: ``doubts_of_cut``.
         offsets: of the records of Kafka in each batch up to the cut's.
+        landed: returns the series of the files that landed with the published batches, as far as the ledger knows them.
+            It is called only where places in files may be in doubt.
     """
     old, new = defaultdict[str, list[SpanRow]](list), defaultdict[str, list[SpanRow]](list)
     for span in spans:
@@ -54,11 +61,12 @@ def doubts_about(
     found = defaultdict[str, list[Doubt]](list)
     by_offset = source.traits.orders_by_offset
     begun_again = by_offset and _have_begun_again(offsets, published)
-    folders = folders_of(span for rows in old.values() for span in rows)
+    ends = ends_of(span for rows in old.values() for span in rows)
+    known = functools.cache(lambda: {series_at(end) for end in ends} | landed())
     for tables in _logs(old, new, by_offset=by_offset):
         before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
-        if by_offset and folder_of(max(span.newest for span in now)):
-            doubts = _misnamed(source, before, now, highest_beside(before, now, folders))
+        if by_offset and is_in_file(max(span.newest for span in now)):
+            doubts = _misnamed(source, before, now, known)
         else:
             doubts = [*_went_back(source, before, now), *_came_before(source, before, now)]
         for name in tables:
@@ -117,18 +125,22 @@ def _came_before(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRo
 
 
 def _misnamed(
-    source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], highest_before: str | None
+    source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], known: Callable[[], set[Series | None]]
 ) -> list[Doubt]:
     """Return the doubt about new changes that their files order otherwise among old ones than their times do.
 
-    ``highest_before`` is the highest of the old places that they are compared with.
+    ``known`` returns the series of files that had files before. It is called only if the times and all old places
+    leave a doubt.
     """
-    if highest_before is None:
+    newest = max(span.newest for span in now)
+    later = _later(source, before, now, _BEFORE_BY_NAME) if newest < max(ends_of(before)) else []
+    earlier = _earlier(source, before, now)
+    beside = highest_beside(before, newest, known) if later or earlier else None
+    if beside is None:
         return []
-    if max(span.newest for span in now) < highest_before:
-        return _later(source, before, now, _BEFORE_BY_NAME)
-    above = min((span.oldest or "" for span in now), default="") > highest_before
-    return _earlier(source, before, now) if above else []
+    if newest < beside:
+        return later
+    return earlier if min((span.oldest or "" for span in now), default="") > beside else []
 
 
 def _crossed(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], *, begun_again: bool) -> list[Doubt]:
@@ -252,7 +264,7 @@ def _turn(source: Source, turned: Iterable[SpanRow]) -> Doubt:
 
 
 def _new_log(source: Source, seen: str, begins: datetime, position: str | None) -> Doubt:
-    if folder_of(position or ""):
+    if is_in_file(position or ""):
         reason = (
             f"{seen}. If names of files do not rise with time (DD-MM-YYYY, random names), write "
             f"{line_and_command(source, begins)}, and see that later files do not need it: with fields of time in "
@@ -284,4 +296,4 @@ def _any_placed(spans: Iterable[SpanRow]) -> bool:
 
 def _is_dumped(position: str) -> bool:
     """Return whether a position is a place in the dump: the offset of a Kafka record, or a place in a file."""
-    return position.partition(".")[2].startswith("011.") or folder_of(position) is not None
+    return position.partition(".")[2].startswith("011.") or is_in_file(position)

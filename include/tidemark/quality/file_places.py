@@ -1,44 +1,76 @@
-"""Places of changes in files: where the names of files order changes, because nothing else does."""
+"""Places of changes in files: where the names of files order changes, because nothing else does.
+
+Files of one *series* have one folder, and one name up to its last number: ``orders-0-200.json`` and
+``orders-0-300.json``. A partition or a server writes a series, and several are filled beside each other.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
+from urllib.parse import unquote
 
+from tidemark.dumps.file_names import plain
 from tidemark.ledger.order_rows import SpanRow
+from tidemark.ledger.rows import FileRow
+from tidemark.values.iso8601 import to_micros
 
-_IN_A_FILE: Final = re.compile(r"\d+\.010\.\d+\.~(?:[^.]*%2F)?")
-"""Begins the position of a change that its place in a file orders (``Message.order``): log, interval, folder."""
+Series = tuple[int, str]
+"""The interval of its files, 0 without one, and their path up to its last number."""
+
+_IN_A_FILE: Final = re.compile(r"\d+\.010\.\d\d(\d+)\.~([^.]*)")
+"""Begins the position of a change that its place in a file orders (``Message.order``): log, interval, file."""
+
+_COMPRESSED: Final = re.compile(r"\.bz2$", re.IGNORECASE)
+"""Ends a path in a number that is none of the file."""
+
+_UP_TO_NUMBER: Final = re.compile(r"(.*/)?(?:(.*?)[0-9]+[^0-9]*$)?", re.DOTALL)
+
+_ZEROS: Final = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
-def folder_of(position: str) -> str | None:
-    """Return the folder of a place in a file, with its log and interval; None for any other position."""
+def is_in_file(position: str) -> bool:
+    """Return whether a position is of a change that its place in a file orders."""
+    return _IN_A_FILE.match(position) is not None
+
+
+def series_at(position: str) -> Series | None:
+    """Return the series of the file that a position is a place in; None for any other position."""
     found = _IN_A_FILE.match(position)
-    return found[0] if found else None
+    return (int(found[1]), _up_to_number(plain(unquote(found[2])))) if found else None
 
 
-def folders_of(spans: Iterable[SpanRow]) -> set[str | None]:
-    """Return the folders of the first and the last file of each span."""
-    return {folder_of(end) for span in spans for end in _ends(span)}
+def series_that_landed(files: Iterable[FileRow]) -> set[Series]:
+    """Return the series of files that landed."""
+    return {(to_micros(file.interval_start) if file.interval_start else 0, _up_to_number(file.path)) for file in files}
 
 
-def highest_beside(before: Sequence[SpanRow], now: Sequence[SpanRow], folders: set[str | None]) -> str | None:
-    """Return the highest known place of old changes of a table that new ones are compared with.
+def ends_of(spans: Iterable[SpanRow]) -> set[str]:
+    """Return the lowest and the highest position of each span."""
+    return {end for span in spans for end in (span.oldest or span.newest, span.newest)}
 
-    A folder that had files before is compared with itself: a folder for each partition or server is filled beside the
-    others. A new one is compared with all.
+
+def highest_beside(before: Sequence[SpanRow], newest: str, known: Callable[[], set[Series | None]]) -> str | None:
+    """Return the highest known place of old changes of a table that new ones are compared with; None: with nothing.
+
+    A series that had files before is compared with itself: a partition or a server fills it beside the others. A new
+    one is compared with all.
 
     Args:
         before: of old changes.
-        now: of new ones.
-        folders: those of old changes of all tables.
+        newest: the highest place of new ones.
+        known: returns the series that had files before, of any table.
     """
-    found = {end for span in before for end in _ends(span)}
-    folder = folder_of(max(span.newest for span in now))
-    beside = {end for end in found if folder_of(end) == folder} if folder in folders else found
-    return max(beside, default=None)
+    found, series = ends_of(before), series_at(newest)
+    beside = {end for end in found if series_at(end) == series}
+    return max(beside or (() if series in known() else found), default=None)
 
 
-def _ends(span: SpanRow) -> tuple[str, str]:
-    return span.oldest or span.newest, span.newest
+def _up_to_number(path: str) -> str:
+    """Return the folder of a path, and its name up to its last number: without one, nothing of it.
+
+    Zeros that begin numbers are left out, because positions may have others (``FileOrder``).
+    """
+    found = _UP_TO_NUMBER.match(_COMPRESSED.sub("", path))
+    return _ZEROS.sub("", "".join(part or "" for part in found.groups())) if found else path

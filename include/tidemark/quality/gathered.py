@@ -16,11 +16,13 @@ SEVERAL_DATABASES = "tables whose rows come from several databases"
 def of_databases(source: Source, old: Iterable[SpanRow], new: Iterable[SpanRow]) -> list[Doubt]:
     """Return the doubt about new rows of another database than the rows of their table that are there.
 
-    Once it was approved, rows of several databases are published, and the table is not in doubt any more.
+    Once rows of several databases are published, a batch with rows of several is no doubt: it is not known of which. A
+    batch of one further database is, unless a published batch had several.
     """
     before, now = ({span.database for span in spans if span.database} for spans in (old, new))
     together = before | now
-    if SEVERAL in before or now <= before or (len(together) == 1 and SEVERAL not in together):
+    approved = before | {SEVERAL} if len(before) > 1 else before
+    if SEVERAL in before or now <= approved or (len(together) == 1 and SEVERAL not in together):
         return []
     named = ", ".join(sorted(harmless(name) for name in together)).replace(SEVERAL, "...")
     reason = (
