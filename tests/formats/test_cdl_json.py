@@ -310,7 +310,8 @@ def test_without_lsn_the_dump_is_the_order(deleted_at: int) -> None:
     delete = first("DELETE", before=ROW, TIMESTAMP=deleted_at)
     again = second(after=ROW)
     again["source"] |= {"lsn": None, "ts_ms": 1707040004000}
-    messages = [*({**each, "transaction": None} for each in (insert, update, delete)), again]
+    bare = {"transaction": None, "DATA_STORE": "ORACLE"}
+    messages = [*(each | bare for each in (insert, update, delete)), again]
     positions = [decode(message, place=place).position for place, message in enumerate(messages, 1)]
     assert positions == sorted(set(positions))
 
@@ -335,6 +336,22 @@ def test_a_change_of_a_database_with_lsn_needs_its_lsn(message: dict[str, Any]) 
     with pytest.raises(MalformedMessageError, match=r"of [\w-]+ without `lsn`"):
         decode(message)
     decode(first(data=ROW, transaction=None, DATA_STORE="POSTGRESQL"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        first("UPDATE", ROW, transaction=None),
+        first("DELETE", before=ROW, transaction=None, DATA_STORE=""),
+        second("u", ROW, source={"schema": "public", "table": "orders", "ts_ms": 5}),
+        second("d", before=ROW, source={"connector": "DRS", "schema": "public", "table": "orders", "ts_ms": 5}),
+        second("d", before=ROW, source=None, SEG_OWNER="public", TABLE_NAME="orders"),
+    ],
+)
+def test_a_change_that_may_have_an_lsn_needs_one(message: dict[str, Any]) -> None:
+    """Version 2.0 comes from databases with ``lsn`` alone, and one that is not named may be such a database."""
+    with pytest.raises(MalformedMessageError, match="without `lsn`"):
+        decode(message, table="public.orders")
 
 
 def test_names_of_properties_are_read_in_any_case() -> None:

@@ -496,12 +496,15 @@ def test_tables_of_one_name_in_two_databases_of_spanner_are_two_tables() -> None
         {"database_id": "b"},
         {"database_id": "a", "db": ""},
         {"database_id": "a", "db": "a"},
+        {"database_id": 5},
+        {"database_id": 5, "db": "a"},
+        {"database_id": None, "db": "a"},
     ]
     events = [
         decode({"op": "c", "after": {"id": 1}, "source": {"connector": "spanner", "ts_ms": 1, "table": "t", **block}})
         for block in blocks
     ]
-    assert [str(event.table) for event in events] == ["a.t", "b.t", "a.t", "a.t"]
+    assert [str(event.table) for event in events] == ["a.t", "b.t", "a.t", "a.t", "5.t", "a.t", "a.t"]
 
 
 def test_an_image_may_be_written_with_blanks_and_in_another_order() -> None:

@@ -33,6 +33,8 @@ from tidemark.formats._statements import row_change, schema_change
         ("CREATE TABLE t (SELECT 1)", "CREATE ... SELECT"),
         ("CREATE TABLE t WITH c AS (SELECT 1) SELECT * FROM c", "CREATE ... SELECT"),
         ("CREATE TABLE t AS TABLE u", "CREATE ... SELECT"), ("CREATE TABLE t VALUES ROW(1)", "CREATE ... SELECT"),
+        ("CREATE TABLE `for` VALUES ROW(1)", "CREATE ... SELECT"),
+        ("CREATE TABLE t (id int) COMMENT ';' AS TABLE u", "CREATE ... SELECT"),
     ],
 )  # fmt: skip
 def test_statements_that_change_rows(statement: str, verb: str) -> None:
@@ -53,6 +55,8 @@ def test_statements_that_change_rows(statement: str, verb: str) -> None:
         "SELECT 1", "SELECT a FROM t", "SELECTED (1)", "DO 1", "CALLED (1)", "CREATE VIEW v AS SELECT 1",
         "CREATE TEMPORARY TABLE t AS SELECT 1", "CREATE TABLE t (`select` int) COMMENT 'AS SELECT 1' -- SELECT",
         "CREATE TABLE t (a int) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1))", "CREATE TABLE t LIKE u",
+        "CREATE TABLE p PARTITION OF t FOR VALUES FROM (1) TO (2)", "CREATE TABLE p PARTITION OF t FOR VALUES IN (1)",
+        "CREATE TABLE a (id int); CREATE TABLE b (id int)", "CREATE TABLE a (id int);SELECT 1",
         "CREATE TABLE t (a int, CHECK (a in (1))) START TRANSACTION", "CREATE INDEX i ON t ((f(a)))",
     ],
 )  # fmt: skip

@@ -161,18 +161,25 @@ _ABOVE_TIMES = 10**16
 """Ranks above a time in ms: positions without ``lsn`` had one here (docs/adr/0089)."""
 
 
-def position(lsn: int | None, message: Message, operation: Operation, connector: str | None) -> Position:
+def has_lsn(database: str | None) -> bool:
+    """Return whether a database of this kind has an ``lsn``, or may have one: no kind is named."""
+    return not database or any(name in database.lower() for name in _WITH_LSN)
+
+
+def position(lsn: int | None, message: Message, operation: Operation, *, needs_lsn: str) -> Position:
     """Return ``lsn``, then the place in the dump, because changes of one transaction may share an ``lsn``.
 
     Rows of an initial load, and of databases that have no ``lsn``, rank below all others, in the order of the dump.
 
+    ``needs_lsn`` is what writes ``lsn`` with each change; empty where the database has none.
+
     Raises:
-        MalformedMessageError: an UPDATE or a DELETE has none, and its database writes it with each change.
+        MalformedMessageError: an UPDATE or a DELETE has none, and needs one.
     """
     if lsn is None:
-        if operation in _OF_CHANGES and any(name in (connector or "").lower() for name in _WITH_LSN):
+        if operation in _OF_CHANGES and needs_lsn:
             raise MalformedMessageError(
-                f"{operation} of {connector} without `lsn`, which its changes have: nothing ranks it among them; "
+                f"{operation} of {needs_lsn} without `lsn`, which its changes have: nothing ranks it among them; "
                 "deliver it as CDL wrote it, or load the table again"
             )
         return loaded(_ABOVE_TIMES, *message.order)

@@ -23,10 +23,10 @@ _SETTINGS = re.compile(rf"(?:;|{_BLANK})*+SET{_BLANK}++STATEMENT\b", re.DOTALL |
 
 _PIECES = re.compile(
     r"""'(?:[^'\\]|\\.?)*+'?|"(?:[^"\\]|\\.?)*+"?|`[^`]*+`?|/\*(?:.*?\*/|.*+)|--(?=\s|$)[^\n]*+|\#[^\n]*+|
-    [()]|[\w$@.]++""",
+    [();]|[\w$@.]++""",
     re.DOTALL | re.VERBOSE,
 )
-"""Texts, names, comments, brackets and words. What is not closed goes to the end."""
+"""Texts, names, comments, brackets, ends of statements and words. What is not closed goes to the end."""
 
 _WORDS = re.compile(r"([A-Za-z]+)(?:\s+([A-Za-z]+))?")
 
@@ -102,12 +102,17 @@ def _logged_by_mysql(statement: str, at: int, verb: str) -> str | None:
 
 
 def _is_filled(statement: str, at: int) -> bool:
-    """Return whether a new table gets the rows of a query: ``AS SELECT``, ``AS TABLE t``, ``AS VALUES ROW(1)``."""
-    depth = 0
+    """Return whether a new table gets the rows of a query: ``AS SELECT``, ``AS TABLE t``, ``AS VALUES ROW(1)``.
+
+    PostgreSQL's ``PARTITION OF t FOR VALUES`` is none, nor is what stands in a statement behind.
+    """
+    depth, word = 0, ""
     for piece in _PIECES.finditer(statement, at):
-        depth += (piece[0] == "(") - (piece[0] == ")")
-        word = piece[0].upper()
-        if word == "SELECT" or (depth == 0 and word in {"TABLE", "VALUES"}):
+        before, word = word, piece[0].upper()
+        if word == ";":
+            return False
+        depth += (word == "(") - (word == ")")
+        if word == "SELECT" or (depth == 0 and (word == "TABLE" or (word == "VALUES" and before != "FOR"))):
             return True
     return False
 

@@ -168,10 +168,16 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     properties = {each.name.lower(): each.value for each in block.properties or ()} if block else {}
     committed_at = _cdl.micros(payload.TIMESTAMP)
     tx_id = properties.get("txid")
+    database = _connector(payload)
     return Found(
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
-        position=_cdl.position(_cdl.lsn(properties.get("lsn")), message, operation, _connector(payload)),
+        position=_cdl.position(
+            _cdl.lsn(properties.get("lsn")),
+            message,
+            operation,
+            needs_lsn=(database or "a database that no `DATA_STORE` names") if _cdl.has_lsn(database) else "",
+        ),
         after=image_of(payload.data),
         committed_at=committed_at,
         captured_at=None,
@@ -191,7 +197,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     return Found(
         operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
-        position=_cdl.position(lsn, message, operation, _connector(payload)),
+        position=_cdl.position(lsn, message, operation, needs_lsn=_connector(payload) or "version 2.0"),
         after=image_of(payload.after),
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),

@@ -53,7 +53,7 @@ class Source(msgspec.Struct, gc=False):
     """Of Lindorm."""
     keyspace: str | None = None
     """Of Vitess and Cassandra: the logical database. ``db`` is empty there."""
-    database_id: str | None = None
+    database_id: str | int | None = None
     """Of Spanner: the database, which ``db`` may lack."""
     table: str | None = None
     collection: str | None = None
@@ -246,7 +246,7 @@ def table(source: Source) -> TableId | None:
     name = source.table or source.collection
     if not name:
         return None
-    database = source.keyspace or source.db or source.database_id or None
+    database = source.keyspace or source.db or str(source.database_id or "") or None
     return _table_id(database, source.schema or source.namespace or None, name)
 
 
