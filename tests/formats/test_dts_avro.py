@@ -297,6 +297,16 @@ def test_text_that_changes_rows_is_no_ddl_of_other_sources() -> None:
             decode(operation="DDL", object="app", source=source, after="DELETE FROM t")
 
 
+@pytest.mark.parametrize("source", ["DB2", "OTHER"])
+def test_what_mysql_alone_logs_is_ddl_of_a_source_that_is_not_mysql(source: str) -> None:
+    """A log has no format there that could be set to ROW."""
+    for statement in ("CREATE TABLE t AS (SELECT 1 FROM u) WITH NO DATA", "CALL SYSPROC.ADMIN_CMD('REORG TABLE t')"):
+        (change,) = decode(operation="DDL", object="app", source=source, after=statement)
+        assert isinstance(change, SchemaChange)
+    with pytest.raises(MalformedMessageError, match="a DDL whose text changes rows, without the rows"):
+        decode(operation="DDL", object="app", source=source, after="DELETE FROM t")
+
+
 def test_many_columns_of_one_name_are_refused_at_once() -> None:
     """Each name is counted once: a message may have a million of them."""
     fields = [[f"c{number}", 3] for number in range(100_000)] * 2

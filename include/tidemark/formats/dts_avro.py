@@ -274,7 +274,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
     if not isinstance(statement, str) or not statement.strip():
         raise MalformedMessageError("a DDL without the text of its statement in `afterImages`")
     dialect = DIALECTS.get(record.source, "mysql")
-    refuse_row_change(statement, dialect)
+    refuse_row_change(statement, DIALECTS.get(record.source, ""))
     subject = subject_of(statement, record.object_name, record.tags)
     emptied = truncated(statement, dialect, subject)
     change = SchemaChange(
