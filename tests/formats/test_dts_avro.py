@@ -264,11 +264,12 @@ def test_a_ddl_with_a_row_is_set_aside() -> None:
 
 @pytest.mark.parametrize("byte", [0, 0x20, 0xFF])
 def test_a_filler_is_passed_over(byte: int) -> None:
-    """The SDK of DTS skips values of 48 bytes; a Record of this length is read, and other lengths are set aside."""
-    (event,) = dts_avro.decode(Message(value=bytes([byte] * 48), file="f", place=7), dts_avro.Options())
-    assert isinstance(event, ControlEvent)
-    assert event.kind == "noop"
-    for length in (47, 49):
+    """The SDK of DTS skips up to 2 bytes, or 48; a Record of 48 bytes is read, and other lengths are set aside."""
+    for length in (0, 1, 2, 48):
+        (event,) = dts_avro.decode(Message(value=bytes([byte] * length), file="f", place=7), dts_avro.Options())
+        assert isinstance(event, ControlEvent)
+        assert event.kind == "noop"
+    for length in (3, 47, 49):
         with pytest.raises(MalformedMessageError):
             dts_avro.decode(Message(value=bytes([byte] * length), file="f", place=7), dts_avro.Options())
     record = next(value for length in range(20) if len(value := _heartbeat("1" * length)) == 48)
@@ -295,6 +296,16 @@ def test_text_that_changes_rows_is_no_ddl_of_other_sources() -> None:
     for source in ("Oracle", "SQLServer"):
         with pytest.raises(MalformedMessageError, match="a DDL whose text changes rows, without the rows"):
             decode(operation="DDL", object="app", source=source, after="DELETE FROM t")
+
+
+@pytest.mark.parametrize("source", ["DB2", "OTHER"])
+def test_what_mysql_alone_logs_is_ddl_of_a_source_that_is_not_mysql(source: str) -> None:
+    """A log has no format there that could be set to ROW."""
+    for statement in ("CREATE TABLE t AS (SELECT 1 FROM u) WITH NO DATA", "CALL SYSPROC.ADMIN_CMD('REORG TABLE t')"):
+        (change,) = decode(operation="DDL", object="app", source=source, after=statement)
+        assert isinstance(change, SchemaChange)
+    with pytest.raises(MalformedMessageError, match="a DDL whose text changes rows, without the rows"):
+        decode(operation="DDL", object="app", source=source, after="DELETE FROM t")
 
 
 def test_many_columns_of_one_name_are_refused_at_once() -> None:

@@ -246,6 +246,20 @@ def test_rows_that_contradict_each_other_are_set_aside(op: str, data: dict[str, 
         decode(change(op, data, key))
 
 
+@pytest.mark.parametrize(("data", "key"), [(1, 1.0), ("1", 1), (1.50, "1.5"), ("\u00e9", "é"), ({"a": 1}, {"a": 2})])
+def test_one_value_may_be_written_in_two_ways(data: Any, key: Any) -> None:
+    """The row is the one in ``data``, unless two texts, numbers or flags differ, or one is null."""
+    event = decode(change("del", {"ID": data}, {"ID": key, "NOTE": "x"}))
+    assert json.loads(event.before) == {"ID": data, "NOTE": "x"}
+    with pytest.raises(MalformedMessageError, match="contradict each other in"):
+        decode(change("del", {"ID": data}, {"ID": None}))
+
+
+def test_a_size_of_zero_is_not_known() -> None:
+    """Only a size that is known can be too small."""
+    assert decode(change("ins", ROW, seq=3, size=0)).transaction == Transaction(id="1.2.3", number=3, last=False)
+
+
 def test_two_columns_whose_names_differ_in_case_are_two() -> None:
     """Oracle has such names where they are quoted."""
     key = {"ID": "1", "note": "a", "NOTE": "b"}
@@ -297,12 +311,12 @@ def test_transactions(meta: dict[str, Any], transaction: Transaction | None) -> 
     assert decode(change("ins", ROW, **meta)).transaction == transaction
 
 
-def test_seq_and_size_count_before_idx() -> None:
-    """Each of them alone too: ``idx`` gives the other one."""
+def test_idx_gives_what_seq_or_size_lacks() -> None:
+    """Each of them may stand alone, and agrees with ``idx``."""
     for meta, number, last in (
-        ({"seq": 3, "size": 3, "idx": "9/10"}, 3, True),
-        ({"seq": 3, "size": None, "idx": "9/10"}, 3, False),
-        ({"seq": None, "size": 9, "idx": "9/10"}, 9, True),
+        ({"seq": 10, "size": 10, "idx": "10/10"}, 10, True),
+        ({"seq": 9, "size": None, "idx": "9/10"}, 9, False),
+        ({"seq": None, "size": 10, "idx": "10/10"}, 10, True),
     ):
         event = decode(change("ins", ROW, **meta))
         assert event.position == (1, 100, number)

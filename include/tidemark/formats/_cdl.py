@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +19,8 @@ from tidemark.formats._connect import ConnectSchema
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.unlogged import has_as_text
-from tidemark.formats._json import NULL, RowLayout, members, read
+from tidemark.formats._json import NULL, RowLayout, members
+from tidemark.formats._scalars import differ
 from tidemark.positions import Position, changed, loaded
 from tidemark.values import iso8601
 
@@ -111,30 +111,7 @@ def _has_key(row: bytes, unique: bytes) -> bool:
     if has_as_text(row, unique):
         return True
     found, keys = members(row), members(unique)
-    return not keys.keys() <= found.keys() or not any(_differ(bytes(found[name]), bytes(keys[name])) for name in keys)
-
-
-def _differ(one: bytes, other: bytes) -> bool:
-    """Return whether two values of one column are certainly not the same: two texts, two numbers or two flags."""
-    if one == other or NULL in {one, other}:
-        return False
-    value, key = _scalar(one), _scalar(other)
-    return type(value) is type(key) and value != key
-
-
-def _scalar(raw: bytes) -> str | Decimal | bool | None:
-    """Return a text, a number or a flag; None for any other value."""
-    if raw[:1] == b'"':
-        return read(_text, raw)
-    if raw[:1] in b"tf[{":
-        return {b"true": True, b"false": False}.get(raw)
-    try:
-        return Decimal(raw.decode())
-    except InvalidOperation:  # JSON allows exponents of any length
-        return None
-
-
-_text = msgspec.json.Decoder(str)
+    return not keys.keys() <= found.keys() or not any(differ(bytes(found[name]), bytes(keys[name])) for name in keys)
 
 
 def lsn(value: Number) -> int | None:
@@ -161,9 +138,11 @@ _ABOVE_TIMES = 10**16
 """Ranks above a time in ms: positions without ``lsn`` had one here (docs/adr/0089)."""
 
 
-def has_lsn(database: str | None) -> bool:
-    """Return whether a database of this kind has an ``lsn``, or may have one: no kind is named."""
-    return not database or any(name in database.lower() for name in _WITH_LSN)
+def lsn_of(database: str | None) -> str:
+    """Return what writes ``lsn``: a database of this kind, or one that is not named; empty if it has none."""
+    if not database:
+        return "a database that no `DATA_STORE` names"
+    return database if any(name in database.lower() for name in _WITH_LSN) else ""
 
 
 def position(lsn: int | None, message: Message, operation: Operation, *, needs_lsn: str) -> Position:

@@ -7,7 +7,8 @@ import re
 import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError
-from tidemark.formats._json import members
+from tidemark.formats._json import NULL, members
+from tidemark.formats._scalars import differ
 
 Number = int | str | None
 
@@ -29,12 +30,17 @@ def overlaid(key: bytes | None, data: bytes | None, *, is_one: bool) -> tuple[by
     old, new = members(key), members(data)
     folded = {name.casefold() for name in old}
     for name, value in new.items():
-        if old.get(name, value) != value if is_one else name not in old and name.casefold() in folded:
+        contradicts = name in old and _contradict(bytes(old[name]), bytes(value))
+        if contradicts if is_one else name not in old and name.casefold() in folded:
             raise MalformedMessageError(
                 f"`data` and `key` contradict each other in {name[:60]!r}: which of them is right?"
             )
     merged = {**old, **new}
     return _encode(merged), tuple(merged)
+
+
+def _contradict(one: bytes, other: bytes) -> bool:
+    return (one == NULL) != (other == NULL) or differ(one, other)
 
 
 def sequence(seq: Number, size: Number, idx: str | None) -> tuple[int | None, int | None]:
@@ -52,7 +58,7 @@ def sequence(seq: Number, size: Number, idx: str | None) -> tuple[int | None, in
         number, count = numbers
     elif idx and (number is None or count is None):
         raise MalformedMessageError(f"`idx` is {idx!r}, not seq/size")
-    if number == 0 or (number is not None and count is not None and number > count):
+    if number == 0 or (number is not None and count and number > count):  # a size of 0 is not known
         raise MalformedMessageError(f"`seq` is {number}, and a transaction counts from 1 to `size`, which is {count}")
     return number, count
 

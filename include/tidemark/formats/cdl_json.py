@@ -168,16 +168,11 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     properties = {each.name.lower(): each.value for each in block.properties or ()} if block else {}
     committed_at = _cdl.micros(payload.TIMESTAMP)
     tx_id = properties.get("txid")
-    database = _connector(payload)
+    lsn = _cdl.lsn(properties.get("lsn"))
     return Found(
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
-        position=_cdl.position(
-            _cdl.lsn(properties.get("lsn")),
-            message,
-            operation,
-            needs_lsn=(database or "a database that no `DATA_STORE` names") if _cdl.has_lsn(database) else "",
-        ),
+        position=_cdl.position(lsn, message, operation, needs_lsn=_cdl.lsn_of(_connector(payload))),
         after=image_of(payload.data),
         committed_at=committed_at,
         captured_at=None,

@@ -140,7 +140,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     try:
         record = dts_record.read(message.value, style_of)
     except MalformedMessageError:
-        if len(message.value) == dts_record.FILLER:
+        if len(message.value) in dts_record.FILLERS:
             return [ControlEvent(kind="noop", position=changed(*message.order))]
         raise
     if not 0 <= record.seconds <= _LAST_SECOND:
@@ -274,7 +274,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
     if not isinstance(statement, str) or not statement.strip():
         raise MalformedMessageError("a DDL without the text of its statement in `afterImages`")
     dialect = DIALECTS.get(record.source, "mysql")
-    refuse_row_change(statement, dialect)
+    refuse_row_change(statement, DIALECTS.get(record.source, ""))
     subject = subject_of(statement, record.object_name, record.tags)
     emptied = truncated(statement, dialect, subject)
     change = SchemaChange(
