@@ -30,8 +30,12 @@ def overlaid(key: bytes | None, data: bytes | None, *, is_one: bool) -> tuple[by
     old, new = members(key), members(data)
     folded = {name.casefold() for name in old}
     for name, value in new.items():
-        contradicts = name in old and _contradict(bytes(old[name]), bytes(value))
-        if contradicts if is_one else name not in old and name.casefold() in folded:
+        there = old.get(name)
+        if is_one:
+            contradicts = there is not None and there != value and _contradict(bytes(there), bytes(value))
+        else:
+            contradicts = there is None and name.casefold() in folded
+        if contradicts:
             raise MalformedMessageError(
                 f"`data` and `key` contradict each other in {name[:60]!r}: which of them is right?"
             )

@@ -192,7 +192,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     return Found(
         operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
-        position=_cdl.position(lsn, message, operation, needs_lsn=_connector(payload) or "version 2.0"),
+        position=_cdl.position(lsn, message, operation, needs_lsn=source.connector or "version 2.0"),
         after=image_of(payload.after),
         committed_at=committed_at,
         captured_at=debezium_source.micros(None, payload.ts_ms),
@@ -204,22 +204,23 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
 def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
     layouts = _cdl.layouts(bytes(schema)) if schema else None
     operation, before, after = found.operation, image_of(payload.before), found.after
+    unique = image_of(payload.unique)
     absent: tuple[str, ...] = ()
     lobs: tuple[str, ...] = ()
     if operation is Operation.DELETE:
-        _cdl.check_key(image_of(payload.unique), before or after or image_of(payload.unique))
-        before, layout = _deleted(payload, before or after, schema, layouts)
+        _cdl.check_key(unique, before or after or unique)
+        before, layout = _deleted(payload, before or after, unique, schema, layouts)
         after = None
     elif after is None:
         raise MalformedMessageError(f"an {operation} without the row after it")
     else:
-        _cdl.check_key(image_of(payload.unique), after, before if operation is Operation.UPDATE else None)
+        _cdl.check_key(unique, after, before if operation is Operation.UPDATE else None)
         layout = _layout(after, layouts.after if layouts else None)
         absent = unavailable(after, layout, options.unavailable_value)
         if operation is not Operation.UPDATE:
             before = None
         elif before is not None:
-            before = moved_without_unlogged(before, image_of(payload.unique), _connector(payload), schema)
+            before = moved_without_unlogged(before, unique, _connector(payload), schema)
             layout = _layout(before, layout)
         if operation is Operation.UPDATE and payload.LOB_COLUMNS:
             unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
@@ -243,10 +244,9 @@ def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Option
 
 
 def _deleted(
-    payload: Payload, row: bytes | None, schema: msgspec.Raw, layouts: _cdl.Layouts | None
+    payload: Payload, row: bytes | None, unique: bytes | None, schema: msgspec.Raw, layouts: _cdl.Layouts | None
 ) -> tuple[bytes, RowLayout]:
     """Return the row of a DELETE and its layout: ``before`` or, if the source does not log it, the key's values."""
-    unique = image_of(payload.unique)
     if row is None:
         if unique is None:
             raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")

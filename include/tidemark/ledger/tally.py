@@ -99,8 +99,10 @@ class Span(msgspec.Struct):
         self.last = either(max, self.last, other.last)
         self.commits_from = min(self.commits_from or other.commits_from, other.commits_from or self.commits_from)
         self.changes_to = max(self.changes_to, other.changes_to)
-        self.commits_by = _one_of(self.commits_by, other.commits_by)
-        self.database = _one_of(self.database, other.database)
+        if self.commits_by != other.commits_by:
+            self.commits_by = _one_of(self.commits_by, other.commits_by)
+        if self.database != other.database:
+            self.database = _one_of(self.database, other.database)
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
         if other.back is not None and (self.back is None or other.back < self.back):

@@ -15,7 +15,7 @@ import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, MissingMetadataError, UnknownOperationError
 from tidemark.events import ChangeEvent, Message, Operation, SchemaChange, Transaction
-from tidemark.formats._json import NULL, RowLayout, members
+from tidemark.formats._json import NULL, members
 from tidemark.formats._replicate.structure import Structure
 from tidemark.formats._replicate.wire import Headers, Lineage, Options, Row
 from tidemark.positions import Position, changed, loaded
@@ -64,25 +64,26 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
     """
     headers = row.headers
     operation = _operation(headers)
-    data, old = _filled(row.data), _filled(row.before)
+    # A name of a column has a quotation mark: an image without one has no columns.
+    data = row.data if row.data and b'"' in row.data else None
+    old = row.before if row.before and b'"' in row.before else None
     image = data or (old if operation is Operation.DELETE else None)
     if image is None:
         raise MalformedMessageError(f"`data` is missing, null or empty, and the operation is {headers.operation}")
     committed_at = _time(headers.timestamp)
     mask = _mask(headers.columnMask, options.mask_byte_order)
     masked = table.outside(mask) if mask is not None and mask != table.full else ()
-    layout, missing = _layout_of(table, image)
+    layout, missing = table.layout, _NONE
+    if not layout.fits(image):
+        found = members(image)
+        layout, missing = layout.widened(found), layout.missing(found)
     if masked:
         _check_mask(masked, image, old, guessed=guessed)
     before: bytes | None = None
     after: bytes | None = image
     absent = _NONE
     if operation is Operation.DELETE:
-        changes = _mask(headers.changeMask, options.mask_byte_order)
-        unsure = table.outside(changes) if changes and changes != table.full else ()
-        before, after = _captured(image, masked, unsure), None
-        if missing or before is not image:
-            _check_key(table, members(before).keys())
+        before, after = _deleted(image, table, headers, options, masked, is_whole=not missing), None
     else:
         if masked or (missing and operation is Operation.UPDATE):
             absent = tuple(dict.fromkeys((*masked, *missing)))
@@ -106,17 +107,20 @@ def change(message: Message, row: Row, table: Structure, options: Options, *, gu
     )
 
 
-def _layout_of(table: Structure, image: bytes) -> tuple[RowLayout, tuple[str, ...]]:
-    """Return the layout of an image, and the columns of its structure that it lacks."""
-    if table.layout.fits(image):
-        return table.layout, _NONE
-    found = members(image)
-    return table.layout.widened(found), table.layout.missing(found)
+def _deleted(
+    image: bytes, table: Structure, headers: Headers, options: Options, masked: tuple[str, ...], *, is_whole: bool
+) -> bytes:
+    """Return what is known of a deleted row.
 
-
-def _filled(image: bytes | None) -> bytes | None:
-    """Return an image; None for one without columns. A name of a column has a quotation mark."""
-    return image if image is not None and b'"' in image else None
+    Raises:
+        MissingKeyError: the message lacks a key column.
+    """
+    changes = _mask(headers.changeMask, options.mask_byte_order)
+    unsure = table.outside(changes) if changes and changes != table.full else ()
+    before = _captured(image, masked, unsure)
+    if not is_whole or before is not image:
+        _check_key(table, members(before).keys())
+    return before
 
 
 def _operation(headers: Headers) -> Operation:
