@@ -338,6 +338,15 @@ def test_a_change_of_a_database_with_lsn_needs_its_lsn(message: dict[str, Any]) 
     decode(first(data=ROW, transaction=None, DATA_STORE="POSTGRESQL"))
 
 
+@pytest.mark.parametrize("doc", [{"id": 1}, {"a": {"id": 1}}, [{"id": 1}], '{"id":1}'])
+def test_the_key_of_a_row_is_no_part_of_its_values(doc: Any) -> None:
+    """A member of that name and value may stand in an object of the row, in front of the key or behind it."""
+    for row in ({"id": 2, "doc": doc}, {"doc": doc, "id": 2}):
+        with pytest.raises(MalformedMessageError, match="has another key"):
+            decode(first(data=row))
+        decode(first(data=row, unique={"id": 2}))
+
+
 @pytest.mark.parametrize(
     "message",
     [

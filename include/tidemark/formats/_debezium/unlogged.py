@@ -82,10 +82,11 @@ def moved_without_unlogged(
 def has_as_text(row: bytes, key: bytes) -> bool:
     """Return whether a row has the members of a key beside each other, as they are written; False may mean not known.
 
-    A quotation mark within a value has a backslash, so the text is no part of one.
+    A quotation mark within a value has a backslash, so the text is no part of one. Nor is it a part of an object in the
+    row, if no brace stands in front.
     """
     ahead, _, behind = row.partition(key[1:-1] or b"{")
-    return ahead[-1:] in b"{," and behind[:1] in {b",", b"}"} and row.find(b"{", 1) < 0
+    return ahead[-1:] in b"{," and behind[:1] in {b",", b"}"} and ahead.find(b"{", 1) < 0
 
 
 def _doubtful(row: Mapping[str, msgspec.Raw], absences: Mapping[str, Absence]) -> set[str]:
