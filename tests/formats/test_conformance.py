@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.cases import Case, case_name, cases
 from tidemark import formats
 from tidemark.errors import DecodeError
 from tidemark.events import ChangeEvent, Event, Message, Operation
-from tidemark.formats._dts.record import FILLERS
 from tidemark.positions import encode_position
 
 ALL = cases()
@@ -140,8 +139,7 @@ def test_damaged_bytes_raise_decode_errors_only(data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(value=st.binary(max_size=60).filter(lambda value: value != b"null"), name=st.sampled_from(formats.names()))
 def test_any_bytes_raise_decode_errors_only(value: bytes, name: str) -> None:
-    """Bytes that are no message at all raise a DecodeError; in DTS Avro, values of some lengths are fillers."""
-    assume(name != "dts_avro" or len(value) not in FILLERS)
+    """Bytes that are no message at all raise a DecodeError."""
     with pytest.raises(DecodeError):
         formats.resolve(name).decode(Message(value=value, file="f", place=1), cases(name)[0].options)
 

@@ -140,7 +140,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     try:
         record = dts_record.read(message.value, style_of)
     except MalformedMessageError:
-        if len(message.value) in dts_record.FILLERS:
+        if len(message.value) == dts_record.FILLER:
             return [ControlEvent(kind="noop", position=changed(*message.order))]
         raise
     if not 0 <= record.seconds <= _LAST_SECOND:

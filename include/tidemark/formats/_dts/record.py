@@ -35,8 +35,8 @@ OPERATIONS: Final = (
 )  # fmt: skip
 """``operation``."""
 
-FILLERS: Final = frozenset({0, 1, 2, 48})
-"""Bytes of a filler of change tracking, which is no Record. The SDK of DTS passes over values of these lengths."""
+FILLER: Final = 48
+"""Bytes of a filler of change tracking, which is no Record. The SDK of DTS passes over values of this length."""
 
 _NUMBER: Final = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 
