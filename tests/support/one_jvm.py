@@ -82,4 +82,6 @@ def _settings() -> dict[str, str]:
     rows of one.
     """
     own = {"spark.driver.memory": "6g", "spark.master": "local[*]", "spark.app.name": "tests"}
-    return {**local_settings(), **own, "spark.buffer.pageSize": "1m"}
+    # Of all workers together, Spark would forget the stages of a test before it counts them.
+    kept = dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages"), "5000")
+    return {**local_settings(), **own, **kept, "spark.buffer.pageSize": "1m"}

@@ -14,8 +14,6 @@ from uuid import NAMESPACE_URL, uuid5
 if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
-from tidemark.errors import RetriableLakeError
-
 EARLIER_SESSIONS_VARIABLE = "TIDEMARK_EARLIER_SESSIONS"
 """Environment variable with the ids of the sessions that the source of this process had, separated by commas."""
 
@@ -49,9 +47,8 @@ def end(client: SparkConnectClient, sessions: Iterable[str]) -> None:
     One that the server does not have costs a question. To interrupt it instead would make it.
 
     Raises:
-        RetriableLakeError: the server did not answer. Work of an earlier task may go on there.
+        PySparkException: the server did not answer. Work of an earlier task may go on there.
     """
-    import grpc  # noqa: PLC0415  as below
     from pyspark.sql.connect.proto import ReleaseSessionRequest, UserContext  # noqa: PLC0415  seconds to import
 
     user = UserContext(user_id=client._user_id or "")  # noqa: SLF001  the client asks for its own session alone
@@ -59,7 +56,5 @@ def end(client: SparkConnectClient, sessions: Iterable[str]) -> None:
         request = ReleaseSessionRequest(session_id=each, user_context=user)
         try:
             client._stub.ReleaseSession(request, metadata=client._builder.metadata(), timeout=_PATIENCE)  # noqa: SLF001
-        except grpc.RpcError as error:
-            raise RetriableLakeError(
-                f"the Spark Connect server did not say whether an earlier session of the source ended: {error.code()}"
-            ) from error
+        except Exception as error:  # noqa: BLE001  the client makes its own error of one of gRPC, and raises others
+            client._handle_error(error)  # noqa: SLF001
