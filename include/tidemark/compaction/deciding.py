@@ -22,7 +22,7 @@ from tidemark.lake import foreign, names
 from tidemark.lake.branches import cut_tags
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import BY_HAND
-from tidemark.ledger.states import TableState
+from tidemark.ledger.states import LEFT_BEHIND
 from tidemark.sources.schema_policy import Retyped
 from tidemark.tables import columns as table_columns
 from tidemark.tables import epochs, evolving, planner, schema_policies
@@ -65,7 +65,7 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
 
 def _is_new(run: Run, found: Found) -> bool:
     row = run.published.get(found.object)
-    return found.table is None and (row is None or row.state in {TableState.WAITING, TableState.STOPPED})
+    return found.table is None and (row is None or row.state in LEFT_BEHIND)
 
 
 def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:

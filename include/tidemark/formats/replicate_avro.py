@@ -275,7 +275,8 @@ def _column(name: str, tree: Tree, listed: TableColumn | None) -> Column:
     Raises:
         UnknownTypeError: rows have no such type.
     """
-    kind, logical = (stored := _stored(name, tree))["type"], stored.get("logical")
+    stored = _stored(name, tree)
+    kind, logical = stored["type"], stored.get("logical")
     if logical == "decimal" and kind in {"bytes", "fixed"}:
         return _decimal(name, stored)
     if (kind, str(logical)) in LOGICAL:
@@ -285,8 +286,7 @@ def _column(name: str, tree: Tree, listed: TableColumn | None) -> Column:
         raise UnknownTypeError(f"column '{name[:80]}' is an Avro {kind}; rows have {', '.join(PHYSICAL)}")
     if listed is not None and kind not in {"bytes", "fixed"}:
         return column(name, listed)
-    type_, encoding = PHYSICAL[kind]
-    return Column(name=name, type=type_, encoding=encoding)
+    return Column(name, *PHYSICAL[kind])
 
 
 def _decimal(name: str, stored: Tree) -> Column:

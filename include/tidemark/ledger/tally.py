@@ -100,9 +100,9 @@ class Span(msgspec.Struct):
         self.commits_from = min(self.commits_from or other.commits_from, other.commits_from or self.commits_from)
         self.changes_to = max(self.changes_to, other.changes_to)
         if self.commits_by != other.commits_by:
-            self.commits_by = _one_of(self.commits_by, other.commits_by)
+            self.commits_by = one_of({self.commits_by, other.commits_by})
         if self.database != other.database:
-            self.database = _one_of(self.database, other.database)
+            self.database = one_of({self.database, other.database})
         self.unplaced += other.unplaced
         self.unplaced_last = either(max, self.unplaced_last, other.unplaced_last)
         if other.back is not None and (self.back is None or other.back < self.back):
@@ -121,10 +121,10 @@ def log_of(position: str) -> int:
     return int(first) // 2 + 1 if first.isdecimal() else 1
 
 
-def _one_of(one: str | None, other: str | None) -> str | None:
-    """Return the one name of two; ``SEVERAL`` if they differ."""
-    names = {one, other} - {None}
-    return names.pop() if len(names) == 1 else SEVERAL if names else None
+def one_of(names: set[str | None]) -> str | None:
+    """Return the one name of several; ``SEVERAL`` if they differ, None if none is known."""
+    known = names - {None}
+    return next(iter(known)) if len(known) == 1 else SEVERAL if known else None
 
 
 def either(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:

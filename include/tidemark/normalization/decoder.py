@@ -18,7 +18,7 @@ from tidemark.errors import MalformedMessageError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, Quarantined, SchemaChange, TableId
 from tidemark.lake.data_files import Partition
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RowKind
-from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally, either, is_placed
+from tidemark.ledger.tally import LOAD, Content, LoggedStatement, Span, Tally, either, is_placed, one_of
 from tidemark.normalization import spans
 from tidemark.normalization.arrow_rows import (
     NAME_LIST,
@@ -99,7 +99,7 @@ class Decoder:
                 course = spans.course_of(rows, group.events)
                 self._courses.follow(table, course, logs, group.indexes)
                 span = spans.of_rows(course)
-                span.database = spans.database_of(group.events)
+                span.database = one_of({event.of_database for event in group.events})
                 self._tally.spans.setdefault(table, Span()).add(span)
                 if not is_placed(span.oldest):
                     unplaced.add(table)

@@ -53,12 +53,6 @@ def of_rows(rows: pa.RecordBatch) -> Span:
     return span
 
 
-def database_of(events: Iterable[ChangeEvent]) -> str | None:
-    """Return the database of rows whose table's name leaves it out; ``SEVERAL`` of more than one, None if unknown."""
-    found = {event.of_database for event in events} - {None}
-    return found.pop() if len(found) == 1 else SEVERAL if found else None
-
-
 def newest_of_controls(rows: pa.RecordBatch) -> int | None:
     """Return the time of the newest of some control events, epoch µs: of its commit, or else of its capture."""
     times = pc.coalesce(rows.column("committed_at"), rows.column("captured_at"))

@@ -47,15 +47,7 @@ def judged(lake: Lake, source: str, batches: JudgedBatches, severity: Severity) 
         scan = scan.filter(condition)
     if not (count := scan.count()):
         return
-    result = CheckResult(
-        name=LONE_TOMBSTONES,
-        columns=(),
-        severity=severity,
-        success=False,
-        observed=str(count),
-        expected="0",
-        approvable=True,
-    )
+    result = CheckResult.of_findings(LONE_TOMBSTONES, severity, count)
     sentence = (
         f"{source}: {count} records have no value, and no message of the source ever deleted a row.{one_of(scan)} If "
         "they are its deletes (Debezium's ExtractNewRecordState without `__deleted`, or a compacted topic), the "

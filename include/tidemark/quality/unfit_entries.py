@@ -54,15 +54,7 @@ def judged(ledger: Ledger, source: Source) -> Iterator[SourceResult]:
 
 
 def _finding(check: str, severity: Severity, names: Sequence[str], sentences: Iterable[str]) -> SourceResult:
-    result = CheckResult(
-        name=check,
-        columns=tuple(names),
-        severity=severity,
-        success=False,
-        observed=str(len(names)),
-        expected="0",
-        approvable=True,
-    )
+    result = CheckResult.of_findings(check, severity, len(names), columns=tuple(names))
     return SourceResult(result, tuple(map(harmless, sentences)))
 
 

@@ -28,15 +28,7 @@ def judged(source: str, format_name: str, rows: Sequence[UnknownMemberRow], seve
         rows: of the cut; at least one.
         severity: what the source file says.
     """
-    result = CheckResult(
-        name=UNKNOWN_MEMBERS,
-        columns=(),
-        severity=severity,
-        success=False,
-        observed=str(len(rows)),
-        expected="0",
-        approvable=True,
-    )
+    result = CheckResult.of_findings(UNKNOWN_MEMBERS, severity, len(rows))
     sentences = tuple(
         f"{source}: {format_name} does not know the member {harmless(row.member)} of message {row.place} of "
         f"{harmless(row.file)}, and passes over it. Look up what it says: a flag may mark messages that are not whole. "

@@ -35,15 +35,7 @@ def judged(source: str, quarantine: Table, batches: JudgedBatches, severity: Sev
     count = sum(task.file.record_count for task in scan.plan_files())
     if not count:
         return
-    result = CheckResult(
-        name=UNKNOWN_MESSAGES,
-        columns=(),
-        severity=severity,
-        success=False,
-        observed=str(count),
-        expected="0",
-        approvable=True,
-    )
+    result = CheckResult.of_findings(UNKNOWN_MESSAGES, severity, count)
     sentence = (
         f"{source}: {count} {UNKNOWN_MESSAGES}.{one_of(scan)} `tidemark quarantine list {source}` has all. "
         "The producer, or a table, is not what it was"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import DataFrame
 
@@ -58,6 +58,19 @@ class CheckResult:
     """The declared arguments; at most 200 characters."""
     approvable: bool = False
     """``Invariant.approvable``; of a declared check never."""
+
+    @classmethod
+    def of_findings(cls, name: str, severity: Severity, found: int, columns: tuple[str, ...] = ()) -> Self:
+        """Return the failed check of a source in which ``found`` things are that must not be; a person can approve."""
+        return cls(
+            name=name,
+            columns=columns,
+            severity=severity,
+            success=False,
+            observed=str(found),
+            expected="0",
+            approvable=True,
+        )
 
     @property
     def blocks(self) -> bool:
