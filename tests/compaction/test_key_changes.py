@@ -22,6 +22,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
+from tidemark.queries.status import status_of
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
 from tidemark.tables.schemas import COMMITTED_AT, DELETED, POSITION
@@ -78,6 +79,22 @@ def _widened(t: Keyed) -> list[Message]:
     ]
 
 
+def _widened_by_a_tool(t: Keyed) -> list[Message]:
+    """The same, where gh-ost changes a copy of the table and swaps it in; a clause of the copy is not understood."""
+    table, made = t.log.table, Keyed(Log(f"_{t.log.table}_gho"))
+    *before, widens, first, second, third, fourth = _widened(t)
+    assert b"PRIMARY KEY" in widens
+    return [
+        *before,
+        record(made.log.statement(8, f"CREATE TABLE {{}} LIKE {table}")),
+        made.ddl(
+            9, "ADD COLUMN r varchar(9) NOT NULL DEFAULT 'eu', WHATEVER, DROP PRIMARY KEY, ADD PRIMARY KEY (id, r)"
+        ),
+        record(t.log.statement(10, f"RENAME TABLE {table} TO _{table}_del, _{table}_gho TO {table}")),
+        *(first, second, third, fourth),
+    ]
+
+
 def _other_column(t: Keyed) -> list[Message]:
     return [
         t.put(1, {"id": 1}, id=1, u="a"),
@@ -116,6 +133,11 @@ def _gained(t: Keyed) -> list[Message]:
 
 CASES = [
     Case("widened", _widened, [(1, "z", 1, "us"), (2, "new", 1, "eu"), (3, "w", 1, "eu"), (4, "x", None, "eu")]),
+    Case(
+        "widened_by_a_tool",
+        _widened_by_a_tool,
+        [(1, "z", 1, "us"), (2, "new", 1, "eu"), (3, "w", 1, "eu"), (4, "x", None, "eu")],
+    ),
     Case("other", _other_column, [(1, "d"), (7, "b"), (9, "c")]),
     Case("narrowed", _narrowed, [(1, "us", "y"), (2, "as", "z"), (3, "as", "z")]),
     Case("gained", _gained, [(1, "z"), (2, "y"), (3, "z")]),
@@ -124,6 +146,7 @@ _KINDS: dict[str, dict[str, Any]] = {"plain": {"feed": True}, "hist": {"history"
 _DELIVERIES = ("one_run", "in_order", "in_disorder", "backwards")
 _USUALLY = {
     ("hist", "widened", "in_disorder"),
+    ("plain", "widened_by_a_tool", "in_disorder"),
     ("plain", "other", "in_disorder"),
     ("plain", "gained", "in_disorder"),
 }
@@ -188,6 +211,13 @@ def test_rows_are_those_of_the_source_in_any_delivery(cases: list[dict[str, Stag
     assert cases[-1]["publish"].problems == ()
 
 
+def test_a_clause_of_a_copy_that_is_not_understood_is_told(cases: list[dict[str, StageReport]], lake: Lake) -> None:
+    """The table is listed that the copy takes the name of, and no other."""
+    noted = status_of(lake, "key_changes")["ddl_not_followed"]
+    assert noted.keys() == {f"shop.{name}" for name, case, _, _ in _tables() if case.name == "widened_by_a_tool"}
+    assert all("'WHATEVER'" in note for notes in noted.values() for note in notes)
+
+
 def test_the_ledger_closes(cases: list[dict[str, StageReport]], lake: Lake) -> None:
     """Every event of every run is accounted for, and none went to quarantine in the end."""
     for row in Ledger(lake, "key_changes").read("tables"):
@@ -203,6 +233,7 @@ def test_feeds_lead_to_the_rows(cases: list[dict[str, StageReport]], lake: Lake)
 
 LIVES = {
     "widened": {"id=1 r=us": 1, "id=2 r=eu": 3, "id=3 r=eu": 3, "id=1 r=eu": 2, "id=4 r=eu": 1},
+    "widened_by_a_tool": {"id=1 r=us": 1, "id=2 r=eu": 3, "id=3 r=eu": 3, "id=1 r=eu": 2, "id=4 r=eu": 1},
     "other": {"u=d": 1, "u=b": 3, "u=c": 2, "u=A": 3},
     "narrowed": {"id=1": 1, "id=2": 2, "id=3": 1},
     "gained": {"id=1": 4, "id=2": 2, "id=3": 1},

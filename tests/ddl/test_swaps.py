@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidemark.ddl.history import by_statements
@@ -121,3 +122,97 @@ def test_a_copy_without_a_row_may_have_been_empty(statement: str, known: tuple[s
     """A person may have emptied the table so; only names that people give are meant."""
     found = TableRenames([_stated("1", statement)], known).unfilled_swaps()
     assert {name: [each.copy for each in of_table] for name, of_table in found.items()} == ({T: [copy]} if copy else {})
+
+
+_COPY = "ALTER TABLE _t_gho "
+_SWAP = "rename table t to _t_del, _t_gho to t"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "added", "renamed", "keys", "notes"),
+    [
+        (["ADD n int DEFAULT 5, DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"], ["n"], [], [("id", "n")], 0),
+        (["ADD n int DEFAULT 5", "MODIFY id bigint AUTO_INCREMENT PRIMARY KEY"], ["n", "id"], [], [("id",)], 0),
+        (["CHANGE a b int, DROP PRIMARY KEY, ADD PRIMARY KEY (b)", "DROP c"], ["b"], ["a", "c"], [("b",)], 0),
+        (["ADD n int, EXCHANGE PARTITION p WITH TABLE x, DROP a"], ["n"], ["a"], [], 1),
+        (["WHATEVER", "ADD n int"], ["n"], [], [], 1),
+    ],
+)
+def test_a_swap_brings_all_that_the_copy_became(
+    clauses: list[str], added: list[str], renamed: list[str], keys: list[tuple[str, ...]], notes: int
+) -> None:
+    """Columns, keys and clauses that are not understood, in whatever order; each at the place of the swap."""
+    rows = [_stated(str(at), f"{_COPY}{text}", name="_t_gho") for at, text in enumerate(clauses, start=1)]
+    rows.append(msgspec.structs.replace(_stated("7", _SWAP), batch=3))
+    history = by_statements(rows, (T,))[T]
+    assert [each.name for each in history.additions] == added
+    assert [each.old for each in history.renamings] == renamed
+    assert [each.columns for each in history.keys] == keys
+    assert {each.position for each in (*history.additions, *history.renamings, *history.keys)} <= {"7"}
+    assert ([note.batch for note in history.notes], notes) == ([3] * notes, len(history.notes))
+    assert all(note.text.startswith("DDL not followed, ") and _COPY in note.text for note in history.notes)
+
+
+def test_a_copy_that_is_dropped_leaves_nothing_and_one_that_is_emptied_keeps_its_columns() -> None:
+    """TRUNCATE takes rows. A copy of the same name that is made after a DROP has the columns of the table."""
+    made, emptied = _stated("1", f"{_COPY}ADD n int, WHATEVER"), _stated("2", "TRUNCATE TABLE _t_gho")
+    dropped, swapped = _stated("2", "DROP TABLE _t_gho"), _stated("3", _SWAP)
+    assert by_statements([made, dropped, swapped], (T,)).get(T) is None
+    history = by_statements([made, emptied, swapped], (T,))[T]
+    assert ([each.name for each in history.additions], len(history.notes), history.emptyings) == (["n"], 1, ())
+
+
+_DECLARED = "(id bigint NOT NULL, n int NOT NULL DEFAULT 5, PRIMARY KEY (id))"
+_OF_OSC = "RENAME TABLE t TO __osc_old_t, __osc_new_t TO t"
+_OF_PT = "RENAME TABLE t TO _t_old, _t_new TO t"
+
+
+@pytest.mark.parametrize(
+    ("statements", "noted"),
+    [
+        ([f"CREATE TABLE `__osc_new_t` {_DECLARED}", _OF_OSC], 1),
+        ([f"CREATE TABLE `__osc_new_t` {_DECLARED}", "ALTER TABLE __osc_new_t ADD INDEX (n)", _OF_OSC], 1),
+        ([f"CREATE TABLE IF NOT EXISTS shop.__osc_new_t {_DECLARED}", _OF_OSC], 1),
+        ([f"CREATE TABLE __osc_new_t {_DECLARED}", "DROP TABLE __osc_new_t", _OF_OSC], 0),
+        ([f"CREATE TABLE `_t_new` {_DECLARED}", _OF_PT], 1),
+        (["CREATE TABLE _t_new AS SELECT id, 5 AS n FROM t", _OF_PT], 1),
+        (["CREATE TABLE _t_new LIKE t", _OF_PT], 0),
+        (["CREATE TABLE _t_new (LIKE t)", _OF_PT], 0),
+        ([f"CREATE TABLE `_t_new` {_DECLARED}", "ALTER TABLE `_t_new` ENGINE=InnoDB", _OF_PT], 0),
+        ([f"CREATE TABLE `_t_new` {_DECLARED}", "ALTER TABLE `_t_new` ADD n int", _OF_PT], 0),
+        ([f"CREATE TABLE `_t_new` {_DECLARED}; DROP TABLE _t_new; CREATE TABLE _t_new LIKE t", _OF_PT], 0),
+        ([f"CREATE OR REPLACE TABLE _t_new {_DECLARED}", _OF_PT], 1),
+        ([f"CREATE TABLE lhmn_t {_DECLARED}", f"RENAME TABLE t TO {LHM}, lhmn_t TO t"], 0),
+        ([f"CREATE TABLE _u_new {_DECLARED}", _OF_PT], 0),
+        ([f"CREATE TABLE _t_new {_DECLARED}", "RENAME TABLE t TO t_old, _t_new TO t"], 0),  # no swap: in doubt as it is
+    ],
+)
+def test_a_copy_that_was_created_with_columns_of_its_own_is_told(statements: list[str], noted: int) -> None:
+    """OSC creates its copy as the table is to be. pt-osc and LHM create it as the table is, and alter it then."""
+    rows = [_stated(str(place), text) for place, text in enumerate(statements, start=1)]
+    history = by_statements(rows, (T,)).get(T)
+    assert len(history.notes if history else ()) == noted
+    assert history is None or (history.additions, history.renamings) == ((), ()) or "ADD n" in statements[1]
+
+
+def test_a_copy_that_is_created_again_has_nothing_of_the_one_before() -> None:
+    """A capture may have no DROP of the first one; only with IF NOT EXISTS it may be the same copy still."""
+    first, second = _stated("1", "ALTER TABLE _t_gho ADD a int"), _stated("3", "ALTER TABLE _t_gho ADD b int")
+    for text, added in {
+        "create /* gh-ost */ table `shop`.`_t_gho` like `shop`.`t`": ["b"],
+        "create table if not exists _t_gho like t": ["a", "b"],
+    }.items():
+        history = by_statements([first, _stated("2", text), second, _stated("4", _SWAP)], (T,))[T]
+        assert ([each.name for each in history.additions], history.notes) == (added, ())
+
+
+def test_the_note_of_a_copy_says_how_it_was_created() -> None:
+    """It names the statement without values, and comes with the batch that has the swap."""
+    rows = [_stated("1", f"CREATE TABLE __osc_new_t {_DECLARED}"), _stated("2", _OF_OSC)]
+    rows[1] = msgspec.structs.replace(rows[1], batch=4)
+    (note,) = by_statements(rows, (T,))[T].notes
+    assert note.batch == 4
+    assert note.text.startswith("DDL not followed, a tool's copy was created with columns of its own")
+    assert "CREATE TABLE __osc_new_t (id bigint NOT NULL, n int NOT NULL DEFAULT" in note.text
+    assert "DEFAULT 5" not in note.text
+    assert by_statements(rows[:1], (T, "shop.__osc_new_t")) == {}

@@ -22,10 +22,16 @@ from tidemark.normalization.logged_statements import logged_statement
         ("TIMECAPSULE TABLE t TO CSN 5", True),
         ("CREATE TABLE t (dropped int)", False),
         ("CREATE INDEX recover ON t (a)", False),
+        ("CREATE TABLE `s`.`_t_new` (\n  `id` int", True),
+        ("create /* gh-ost */ table `s`.`_t_gho` like `s`.`t`", True),
+        ("CREATE TABLE IF NOT EXISTS __osc_new_t(id int)", True),
+        ("CREATE TABLE _t_old (id int)", False),
+        ("CREATE TABLE t (_t_new int)", False),
+        ("CREATE INDEX i ON _t_new (a)", False),
     ],
 )
 def test_statements_that_may_change_what_is_there_are_kept(statement: str, *, kept: bool) -> None:
-    """Also those that bring back a table, and those in executable comments."""
+    """Also those that bring back a table or create a tool's copy, and those in executable comments."""
     event = SchemaChange(table=TableId("s", None, "t"), position=(1, 2), statement=statement)
     assert (logged_statement(event, 0) is not None) is kept
 

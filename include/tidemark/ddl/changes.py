@@ -89,6 +89,22 @@ class Truncate(NamedTuple):
     table: Name
 
 
+class CreateCopy(NamedTuple):
+    """A copy of a table was created, as schema-change tools name it (``migrations``)."""
+
+    table: Name
+    declares: bool
+    """Whether with columns of its own, and not with those of another table (LIKE)."""
+    conditional: bool
+    """Whether nothing is created if there is one (IF NOT EXISTS)."""
+
+
+class AlterCopy(NamedTuple):
+    """A statement altered such a copy, and left its columns and its rows as they were."""
+
+    table: Name
+
+
 class Unparsed(NamedTuple):
     """A statement, or a clause of one, that may matter and was not understood."""
 
@@ -96,4 +112,18 @@ class Unparsed(NamedTuple):
     reason: str
 
 
-Change = AddColumn | DropColumn | RenameColumn | ChangeType | ChangeKey | RenameTable | DropTable | Truncate | Unparsed
+OfCopies = CreateCopy | AlterCopy
+"""What changes no table that has another name."""
+
+Change = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | ChangeType
+    | ChangeKey
+    | RenameTable
+    | DropTable
+    | Truncate
+    | OfCopies
+    | Unparsed
+)

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from tidemark.ddl import changes as ddl_changes
-from tidemark.ddl.changes import Fill
 from tidemark.ddl.migrations import Copies
 from tidemark.ddl.names import Renaming
 from tidemark.ddl.stated import Stated
@@ -38,7 +37,7 @@ class Addition(NamedTuple):
     batch: int
     name: str
     type: str | None
-    default: Fill | None
+    default: ddl_changes.Fill | None
     retyped: bool
     order: tuple[int, ...] = (0,)
     """The place of its statement among those at the position."""
@@ -228,9 +227,10 @@ def by_statements(
                 continue
         else:
             copies.add(known.normal(change.table, row), stated)
+            if isinstance(change, ddl_changes.OfCopies):
+                continue
             tables = known.claimants(known.renamed_by(later, change.table, row), row) or tables
-            if not tables and change.table is None:
-                tables = known.perhaps_meant(row)
+            tables = tables or known.perhaps_meant(change.table, row)
         for name in tables:
             found.setdefault(name, []).append(Stated(row, change if unsure else certain(change, tables), order))
     return {name: _history(changes) for name, changes in found.items() if name in known}
@@ -253,7 +253,7 @@ def _history(stated: Sequence[Stated]) -> SchemaHistory:
             case ddl_changes.DropColumn(_, name):
                 renamings.append(Renaming(*place, name, None, order))
             case ddl_changes.AddColumn(_, name, kind, text, octets, unknown):
-                default = None if text is None and octets is None else Fill(text, octets)
+                default = None if text is None and octets is None else ddl_changes.Fill(text, octets)
                 additions.append(Addition(*place, name, kind, default, retyped=False, order=order))
                 if unknown is not None:
                     notes.append(Note(row.batch, _not_filled(name, unknown, row.statement)))

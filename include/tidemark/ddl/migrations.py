@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 import msgspec
 
-from tidemark.ddl.changes import AddColumn, ChangeType, DropColumn, RenameColumn
+from tidemark.ddl.changes import AlterCopy, CreateCopy, DropTable, OfCopies, Truncate, Unparsed
 from tidemark.ddl.stated import Stated
 
 _TABLES = re.compile(
@@ -24,7 +24,11 @@ _TABLES = re.compile(
 _COPIES = re.compile(r"_.+_(?:gho|new)|__osc_new_.+|lhmn_.+", re.IGNORECASE)
 """Those of the names that copies have."""
 
-_COLUMNS = (AddColumn, DropColumn, RenameColumn, ChangeType)
+_CREATED_ANEW = re.compile(r"__osc_new_.+", re.IGNORECASE)
+"""Copies that are created as the table is to be."""
+
+_ALIKE = re.compile(r"lhmn_.+", re.IGNORECASE)
+"""Copies that are always created as the table is; the change may be a CREATE INDEX, which is not kept."""
 
 
 def belongs_to(name: str) -> str | None:
@@ -70,21 +74,26 @@ class Copies:
         self._changed = defaultdict[str, list[Stated]](list)
 
     def add(self, table: str, stated: Stated) -> None:
-        """Note a change of a tool's table; any change but of its columns drops what was noted of it."""
+        """Note a change of a tool's table, also one that is not understood.
+
+        A DROP drops what was noted of it. So does the creation of another one, which proves that there was none.
+        """
         if belongs_to(table.rpartition(".")[2]) is None:
             return
-        if isinstance(stated.change, _COLUMNS):
-            self._changed[table].append(stated)
-        else:
+        change = stated.change
+        if isinstance(change, DropTable) or (isinstance(change, CreateCopy) and not change.conditional):
             self._changed.pop(table, None)
+        if not isinstance(change, DropTable | Truncate):  # TRUNCATE takes rows: the columns stay as they are
+            self._changed[table].append(stated)
 
     def renamed(self, old: str, new: str, rename: Stated) -> list[Stated]:
         """Return what the rename of a copy changes in the table whose name it takes: at the place of the rename.
 
         There, the statements keep the order that they had.
         """
-        changed = self._changed.pop(old, [])
-        if belongs_to(old.rpartition(".")[2]) != new.rpartition(".")[2]:
+        name = old.rpartition(".")[2]
+        changed = _without_creations(name, self._changed.pop(old, []))
+        if belongs_to(name) != new.rpartition(".")[2]:
             return []
         row, places = rename.row, sorted({(each.row.position, each.order) for each in changed})
         order = {place: (*rename.order, number) for number, place in enumerate(places)}
@@ -96,3 +105,22 @@ class Copies:
             )
             for each in changed
         ]
+
+
+def _without_creations(copy: str, noted: Sequence[Stated]) -> list[Stated]:
+    """Return what was noted of a copy, where a creation with columns that may not be the table's is not understood.
+
+    OSC creates its copy as the table is to be. Other tools create it as the table is, and alter it then.
+    """
+    changed = [each for each in noted if not isinstance(each.change, OfCopies)]
+    altered = bool(changed) or any(isinstance(each.change, AlterCopy) for each in noted)
+    if _CREATED_ANEW.fullmatch(copy) is None and (altered or _ALIKE.fullmatch(copy) is not None):
+        return changed
+    declared = [each for each in noted if isinstance(each.change, CreateCopy) and each.change.declares]
+    return [*(each._replace(change=Unparsed(None, _NOT_COMPARED)) for each in declared), *changed]
+
+
+_NOT_COMPARED = (
+    "a tool's copy was created with columns of its own, which are not compared with those of the table: rows from "
+    "before keep null in a column that is new, and a column that is gone stays, until an initial load"
+)

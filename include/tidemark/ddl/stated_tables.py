@@ -97,13 +97,13 @@ class KnownTables:
         """
         return dialect in _AS_IN_THE_CATALOG or (dialect == "mysql" and names_it and self._has_capitals)
 
-    def perhaps_meant(self, row: StatementRow) -> tuple[str, ...]:
-        """Return the tables that a statement may concern whose table is not known.
+    def perhaps_meant(self, table: Name | None, row: StatementRow) -> tuple[str, ...]:
+        """Return the tables that a statement may concern which names no table.
 
         If its message names no table either, they are those that the text names, else those of a database or an owner
         that it names, else all.
         """
-        if row.name:
+        if table is not None or row.name:
             return ()
         words = set(_NAMES.findall(row.statement.casefold()))
         named = [names for folded, names in self._alike.items() if folded.rpartition(".")[2] in words]

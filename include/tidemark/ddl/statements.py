@@ -17,8 +17,9 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tidemark.ddl.alter_table import Clause
-from tidemark.ddl.changes import Change, DropTable, RenameTable, Truncate, Unparsed
+from tidemark.ddl.changes import AlterCopy, Change, CreateCopy, DropTable, RenameTable, Truncate, Unparsed
 from tidemark.ddl.clauses import clauses_of
+from tidemark.ddl.migrations import is_copy
 from tidemark.ddl.words import UnreadableError, Words, capitals, split, words_of
 from tidemark.formats._statements import executed
 
@@ -37,7 +38,7 @@ def parse(statement: str, dialect: str) -> tuple[Change, ...]:
 
     Returns:
         The changes in the order of the text; none for a statement that changes no table (an index, a comment, grants, a
-        new table). A hostile text raises nothing.
+        new table that is no copy of a tool). A hostile text raises nothing.
     """
     return tuple(change for part in parse_each(statement, dialect) for change in part)
 
@@ -124,38 +125,11 @@ _CHANGING_OF_TIDB = re.compile(r"\b(?:add|alter|change|drop|modify|rename|trunca
 
 _KEYS_SWITCHED = re.compile(r"\s*/\*!\d+ alter table [^/]{1,300} (?:dis|en)able keys \*/;?\s*", re.IGNORECASE)
 
-_HARMLESS_STATEMENTS = frozenset(
-    [
-        "ANALYZE",
-        "AUDIT",
-        "BEGIN",
-        "CALL",
-        "COMMENT",
-        "COMMIT",
-        "CREATE",
-        "DELETE",
-        "EXPLAIN",
-        "FLUSH",
-        "GRANT",
-        "INSERT",
-        "LOCK",
-        "NOAUDIT",
-        "OPTIMIZE",
-        "PURGE",
-        "REINDEX",
-        "REPLACE",
-        "REVOKE",
-        "SAVEPOINT",
-        "SELECT",
-        "SET",
-        "START",
-        "UNLOCK",
-        "UPDATE",
-        "USE",
-        "VACUUM",
-        "XA",
-    ]
-)
+_HARMLESS_STATEMENTS = frozenset([
+    "ANALYZE", "AUDIT", "BEGIN", "CALL", "COMMENT", "COMMIT", "DELETE", "EXPLAIN", "FLUSH", "GRANT",
+    "INSERT", "LOCK", "NOAUDIT", "OPTIMIZE", "PURGE", "REINDEX", "REPLACE", "REVOKE", "SAVEPOINT", "SELECT", "SET",
+    "START", "UNLOCK", "UPDATE", "USE", "VACUUM", "XA",
+])  # fmt: skip
 """First words of statements that change no columns, and no rows without change events."""
 
 
@@ -182,8 +156,8 @@ class StatementReader(Words):
             yield from self._truncate()
         elif word == "RENAME":
             yield from self._rename_tables()
-        elif word == "CREATE" and self.takes("OR") and self.takes("REPLACE") and self.takes("TABLE"):
-            yield DropTable(self.name())
+        elif word == "CREATE":
+            yield from self._create()
         elif word == "SET" and self.dialect == "mysql" and self.takes("STATEMENT"):
             raise UnreadableError("settings for a statement that is not found")
         elif word and word not in _HARMLESS_STATEMENTS:
@@ -212,6 +186,24 @@ class StatementReader(Words):
         if self.dialect == "oracle" and self.takes("AS"):
             self.identifier()  # what the table is called in the recycle bin
         self.ends("CASCADE", "RESTRICT", "PURGE", "WAIT", "NOWAIT")
+
+    def _create(self) -> Iterator[Change]:
+        """Yield the drop that an OR REPLACE is, and the copy that is created to change the schema of a table."""
+        replaces = self.takes("OR") and self.takes("REPLACE")
+        if not self.takes("TABLE"):
+            return
+        conditional = self.exists()
+        try:
+            table = self.name()
+        except UnreadableError:
+            if replaces:
+                raise
+            return  # of a new table that no tool made
+        if replaces:
+            yield DropTable(table)
+        if is_copy(table.parts[-1]):
+            self.takes_kind(TokenType.L_PAREN)
+            yield CreateCopy(table, declares=self.word() != "LIKE", conditional=conditional)
 
     def _truncate(self) -> Iterator[Change]:
         self.takes("TABLE")
@@ -254,6 +246,8 @@ class StatementReader(Words):
             self.at += 1  # CHECK or NOCHECK
         clauses = clauses_of(self.tokens[self.at :], self.dialect)
         changes = [change for tokens in clauses for change in Clause(tokens, self.dialect, table).read()]
+        if not changes and is_copy(table.parts[-1]):
+            yield AlterCopy(table)
         # All clauses are of the table as it was called before, wherever among them it gets another name.
         yield from (change for change in changes if not isinstance(change, RenameTable))
         for each in changes:
