@@ -10,6 +10,7 @@ import pytest
 
 from tidemark.ddl.history import by_statements
 from tidemark.ddl.lineages import lineages
+from tidemark.ddl.migrations import is_copy, is_tools_own
 from tidemark.ddl.table_renames import TableRenames
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
@@ -216,3 +217,62 @@ def test_the_note_of_a_copy_says_how_it_was_created() -> None:
     assert "CREATE TABLE __osc_new_t (id bigint NOT NULL, n int NOT NULL DEFAULT" in note.text
     assert "DEFAULT 5" not in note.text
     assert by_statements(rows[:1], (T, "shop.__osc_new_t")) == {}
+
+
+_LONG = "monthly_statements_of_accounts_receivable_by_region_and_quarter"  # 63 characters
+
+
+def _shortened(length: int, begin: str, end: str) -> str:
+    """The name of a tool's table for one of so many characters: what does not fit is cut from the table's part."""
+    part = _LONG[:length]
+    return f"{begin}{part[: max(0, 64 - len(begin) - len(end))]}{end}"
+
+
+@pytest.mark.parametrize("length", [1, 35, 36, 44, 45, 53, 54, 59, 60, 63])
+@pytest.mark.parametrize("old", [("_", "_del"), ("_", "_20260131000000_del"), ("lhma_2026_01_31_00_00_00_000_", "")])
+def test_names_that_a_tool_shortens_are_its_own(length: int, old: tuple[str, str]) -> None:
+    """A name has 64 characters in MySQL: gh-ost and LHM cut the part that is the table's, and its swap stays one."""
+    table, aside = _LONG[:length], _shortened(length, *old)
+    copy = _shortened(length, "lhmn_", "") if old[0] != "_" else _shortened(length, "_", "_gho")
+    assert max(len(aside), len(copy)) <= 64
+    known = {f"shop.{table}", "shop.t"}
+    assert is_tools_own("shop.", aside, known)
+    assert is_tools_own("shop.", copy, known)
+    assert is_copy(copy)
+    assert not is_copy(aside)
+    assert not is_tools_own("shop.", aside, {"shop.t", f"other.{table}"})
+    rows = [
+        _stated("1", f"ALTER TABLE {copy} ADD n int", name=copy),
+        _stated("2", f"RENAME TABLE {table} TO {aside}, {copy} TO {table}", name=table),
+    ]
+    objects = {name: TableId("shop", None, name.removeprefix("shop.")) for name in known}
+    assert (lineages(rows, objects).tables, TableRenames(rows, known).by_table()) == ({}, {})
+    history = by_statements(rows, known)[f"shop.{table}"]
+    assert [(each.position, each.name) for each in history.additions] == [("2", "n")]
+
+
+def test_a_name_that_fits_is_of_the_table_that_it_names() -> None:
+    """Only a name of 64 characters was cut; of a shorter one, the table's part is whole."""
+    whole = _LONG[:44]
+    assert not is_tools_own("shop.", f"_{whole[:-1]}_20260131000000_del", {f"shop.{whole}"})
+    assert is_tools_own("shop.", f"_{whole}_20260131000000_del", {f"shop.{whole}"})
+    rows = [_stated("1", f"RENAME TABLE {_LONG[:50]} TO _{_LONG[:49]}_del, _{_LONG[:49]}_gho TO {_LONG[:50]}")]
+    assert TableRenames(rows, (f"shop.{_LONG[:50]}",)).by_table()
+
+
+@pytest.mark.parametrize("name", ["_t_gho", "_t_ghc", "_t_ghk", "_t_del", "_t_new", "__t_old", "__osc_chg_t", "lhmn_t"])
+def test_tables_beside_one_that_is_changed_are_the_tools(name: str) -> None:
+    """Copies, what went aside, logs of changes and checkpoints."""
+    assert is_tools_own("shop.", name, {"shop.t"})
+    assert not is_tools_own("shop.", name, {"shop.u"})
+
+
+def test_a_long_name_has_a_short_prefix_of_osc() -> None:
+    """OSC writes ``n!`` in the place of ``__osc_new_`` where the name would not fit."""
+    table = _LONG[:58]
+    assert all(is_tools_own("shop.", f"{sign}!{table}", {f"shop.{table}"}) for sign in "nco")
+    assert not any(is_tools_own("shop.", f"{sign}!t", {"shop.t"}) for sign in "nco")
+    swap = f"RENAME TABLE {table} TO `o!{table}`, `n!{table}` TO {table}"
+    rows = [_stated("1", f"CREATE TABLE `n!{table}` {_DECLARED}"), _stated("2", swap)]
+    assert not TableRenames(rows, (f"shop.{table}",)).by_table()
+    assert len(by_statements(rows, (f"shop.{table}",))[f"shop.{table}"].notes) == 1

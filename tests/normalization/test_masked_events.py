@@ -137,6 +137,13 @@ def test_names_are_those_of_any_time() -> None:
     bare, masked = Masked(()), Masked((("email", Mask.REDACT),))
     of_the_copy = _masking({}, tables={"shop.people": bare, "shop._people_gho": masked})
     assert of_the_copy.mask_of("shop._people_gho", "email") is Mask.REDACT
+    long = "people_of_all_the_departments_of_the_company_that_have_an_account"[:63]
+    tables, renamed = {"shop.*": bare, f"shop.{long}": masked}, {f"shop.{long}": (("mail", "email"),)}
+    shortened = _masking({}, tables=tables, renamed=renamed)
+    for copy in (f"_{long[:59]}_gho", f"_{long[:44]}_20260131000000_del", f"lhmn_{long[:59]}"):
+        found = [shortened.mask_of(f"shop.{copy}", name) for name in ("email", "mail", "id")]
+        assert found == [Mask.REDACT, Mask.REDACT, None]
+    assert shortened.mask_of(f"shop._{long[:40]}_gho", "email") is None
     published = _masking({"email": "redact"}, publishes_copies=True)
     assert published.mask_of("shop._people_gho", "email") is None
     event = _event(Shape((Column("email"),)), {"email": "x"}, table=TableId("shop", None, "other"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -15,16 +15,22 @@ from tidemark.ddl.changes import AlterCopy, CreateCopy, DropTable, OfCopies, Tru
 from tidemark.ddl.stated import Stated
 
 _TABLES = re.compile(
-    r"_(?P<gh_ost>.+?)(?:_[0-9]{14})?_(?:gho|ghc|del)|_+(?P<pt>.+)_(?:new|old)|__osc_(?:new|old|chg)_(?P<osc>.+)|"
-    r"lhm[na]_(?:[0-9_]{20,26}_)?(?P<lhm>.+)",
+    r"_(?P<gh_ost>.+?)(?:_[0-9]{14})?_(?:gho|ghc|ghk|del)|_+(?P<pt>.+)_(?:new|old)|__osc_(?:new|old|chg)_(?P<osc>.+)|"
+    r"[nco]!(?P<long>.{54,61})|lhm[na]_(?:[0-9_]{20,26}_)?(?P<lhm>.+)",
     re.IGNORECASE,
 )
-"""Names of such tables, as the tools' documents have them."""
+"""Names of such tables, as the tools' documents and sources have them; ``n!`` and the like are OSC's for long names."""
 
-_COPIES = re.compile(r"_.+_(?:gho|new)|__osc_new_.+|lhmn_.+", re.IGNORECASE)
+_SHORTENING = frozenset({"gh_ost", "lhm"})
+"""Tools that cut the end of the table's part of a name that would not fit; the rest of the name stays whole."""
+
+_LONGEST = 64
+"""Characters of a name in MySQL."""
+
+_COPIES = re.compile(r"_.+_(?:gho|new)|__osc_new_.+|n!.+|lhmn_.+", re.IGNORECASE)
 """Those of the names that copies have."""
 
-_CREATED_ANEW = re.compile(r"__osc_new_.+", re.IGNORECASE)
+_CREATED_ANEW = re.compile(r"__osc_new_.+|n!.+", re.IGNORECASE)
 """Copies that are created as the table is to be."""
 
 _ALIKE = re.compile(r"lhmn_.+", re.IGNORECASE)
@@ -34,11 +40,48 @@ _ALIKE = re.compile(r"lhmn_.+", re.IGNORECASE)
 def belongs_to(name: str) -> str | None:
     """Return the table that a tool made this one for, by its own name; None for any other name.
 
+    Of a name that the tool shortened, it is the beginning of the table's (``is_for``).
+
     >>> belongs_to("_orders_gho"), belongs_to("__orders_new"), belongs_to("orders_new")
     ('orders', 'orders', None)
     """
     found = _TABLES.fullmatch(name)
     return next(filter(None, found.groups()), None) if found else None
+
+
+def is_for(own: str, table: str) -> bool:
+    """Return whether a name is the one that a tool gives to a table of its own for a table.
+
+    >>> is_for("_orders_gho", "orders"), is_for("_orders_gho", "orders_of_today")
+    (True, False)
+    >>> is_for(f"_{'a' * 59}_gho", "a" * 62)
+    True
+    """
+    made_for = belongs_to(own)
+    return made_for is not None and (table == made_for or (_is_shortened(own) and table.startswith(made_for)))
+
+
+def _is_shortened(own: str) -> bool:
+    """Return whether a tool's name may have lost the end of the table's: gh-ost cuts bytes, and LHM characters."""
+    found = _TABLES.fullmatch(own)
+    fills = _LONGEST in {len(own), len(own.encode("utf-8", "surrogatepass"))}
+    return found is not None and found.lastgroup in _SHORTENING and fills
+
+
+def originals(database: str, own: str, known: Iterable[str]) -> list[str]:
+    """Return the tables that a tool may have made a table for, as source files name them; none for any other table.
+
+    Args:
+        database: the name of the table without its last part, and with the dot; may be empty.
+        own: the last part.
+        known: tables, of which one may have a longer name than the tool's table has room for.
+    """
+    made_for = belongs_to(own)
+    if made_for is None:
+        return []
+    begin = f"{database}{made_for}"
+    longer = (name for name in known if name.startswith(begin) and name != begin) if _is_shortened(own) else ()
+    return [begin, *sorted(longer)]
 
 
 def is_copy(name: str) -> bool:
@@ -55,7 +98,7 @@ def may_be_by_hand(copy: str) -> bool:
     return copy.casefold().endswith("_new")
 
 
-def is_tools_own(database: str, name: str, known: Container[str]) -> bool:
+def is_tools_own(database: str, name: str, known: Collection[str]) -> bool:
     """Return whether a table is one of these, beside the table that it was made for.
 
     Args:
@@ -63,8 +106,7 @@ def is_tools_own(database: str, name: str, known: Container[str]) -> bool:
         name: the last part.
         known: the tables of the source, as source files name them.
     """
-    made_for = belongs_to(name)
-    return made_for is not None and f"{database}{made_for}" in known
+    return any(each in known for each in originals(database, name, known))
 
 
 class Copies:
@@ -93,7 +135,7 @@ class Copies:
         """
         name = old.rpartition(".")[2]
         changed = _without_creations(name, self._changed.pop(old, []))
-        if belongs_to(name) != new.rpartition(".")[2]:
+        if not is_for(name, new.rpartition(".")[2]):
             return []
         row, places = rename.row, sorted({(each.row.position, each.order) for each in changed})
         order = {place: (*rename.order, number) for number, place in enumerate(places)}

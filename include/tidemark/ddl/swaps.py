@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tidemark.ddl.changes import DropTable, RenameTable
-from tidemark.ddl.migrations import belongs_to, is_copy
+from tidemark.ddl.migrations import is_copy, is_for
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ledger.rows import StatementRow
 
@@ -99,8 +99,7 @@ def _goes_aside(step: _Step) -> bool:
 
 def _is_for(own: str, table: str) -> bool:
     """Return whether a name is a tool's own for a table."""
-    made_for = belongs_to(_last(own))
-    return made_for is not None and made_for.casefold() == _last(table).casefold()
+    return is_for(_last(own).casefold(), _last(table).casefold())
 
 
 def _steps(row: StatementRow, known: KnownTables) -> Iterator[_Step]:

@@ -7,7 +7,7 @@ workers import this module, so it imports nothing slow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemark.ddl.migrations import belongs_to
+from tidemark.ddl.migrations import originals
 from tidemark.ddl.names import connected
 from tidemark.errors import MalformedMessageError, UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Quarantined, SchemaChange, Shape, TableId
@@ -104,8 +104,8 @@ class Masking:
 
     def entry_of(self, table: str) -> Masked | None:
         """Return what is said of a table; of one that a tool made to change another one, what is said of that one."""
-        made_for = None if self.publishes_copies else copied(table)
-        entries = [entry_for(self.tables, name) for name in (made_for, table) if name is not None]
+        made_for = [] if self.publishes_copies else copied(table, self.tables)
+        entries = [entry_for(self.tables, name) for name in (*made_for, table)]
         return next((entry for entry in entries if entry is not None and entry.masks), entries[-1])
 
     def mask_of(self, table: str, name: str) -> Mask | None:
@@ -113,7 +113,7 @@ class Masking:
         entry = self.entry_of(table)
         if entry is None or not entry.masks:
             return None
-        renames = (self.renamed.get(each, ()) for each in (table, copied(table)) if each is not None)
+        renames = (self.renamed.get(each, ()) for each in (table, *copied(table, self.renamed)))
         called = connected([name], (*entry.renames, *chain.from_iterable(renames)))
         return next((mask for pattern, mask in entry.masks if matches(called, [pattern])), None)
 
@@ -137,15 +137,14 @@ class Masking:
         return masked_all
 
 
-def copied(table: str) -> str | None:
-    """Return the table that a tool made this one for, as source files name it; None for any other table.
+def copied(table: str, known: Iterable[str]) -> list[str]:
+    """Return the tables that a tool may have made this one for, as source files name them; none for any other table.
 
-    >>> copied("shop._people_gho"), copied("shop.people")
-    ('shop.people', None)
+    >>> copied("shop._people_gho", ["shop.people"]), copied("shop.people", ["shop.people"])
+    (['shop.people'], [])
     """
     database, dot, name = table.rpartition(".")
-    made_for = belongs_to(name)
-    return None if made_for is None else f"{database}{dot}{made_for}"
+    return originals(database + dot, name, known)
 
 
 class _Masker:
