@@ -74,7 +74,7 @@ def decode(
     Raises:
         UnknownNameError: there is no such format.
         ConfigurationError: an option is unknown or wrong.
-        LandingError: a file cannot be read to its end.
+        LandingError: a file cannot be read to its end; ``UnopenedFileError``, one of these: it is not there.
     """
     from tidemark.normalization.decoding import decode_files  # noqa: PLC0415 - run alone does not need it
 

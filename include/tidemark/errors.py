@@ -35,6 +35,12 @@ class LandingError(ConfigurationError):
     exit_status = 1
 
 
+class UnopenedFileError(LandingError):
+    """A dump file is not there, is not readable, or is no regular file. What land finds so, it refuses alone."""
+
+    exit_status = 2
+
+
 class DecodeError(TidemarkError):
     """A message cannot be decoded. It goes to quarantine under ``reason``, and the run goes on."""
 

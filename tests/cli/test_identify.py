@@ -112,3 +112,25 @@ def test_decoding_with_the_wrong_format_says_which_one_it_looks_like(tmp_path: P
     assert json.loads(wrong.stdout)["quarantined"]
     right = RUNNER.invoke(app, ["decode", "canal_json", str(dump)])
     assert right.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "command", [["decode", "canal_json"], ["identify"], ["init", "crm"]], ids=lambda words: words[0]
+)
+def test_a_file_that_cannot_be_opened_is_an_error_of_usage(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path is wrong, and no data was held back; so it is of a folder, beside a file that can be read."""
+    monkeypatch.setenv("TIDEMARK_SOURCES", str(tmp_path / "sources"))
+    dump = tmp_path / "a.jsonl"
+    dump.write_bytes(canal("orders", "INSERT", TYPES, ("1", "x"), key=("id",)) + b"\n")
+    for path, problem in ((tmp_path / "none.jsonl", "cannot be opened"), (tmp_path, "not a regular file")):
+        done = RUNNER.invoke(app, [*command, str(dump), str(path)])
+        assert (done.exit_code, f"{path}: {problem}" in done.stderr) == (2, True), done.output
+
+
+def test_a_file_of_an_unknown_format_is_not(tmp_path: Path) -> None:
+    """It can be opened, and no format reads it."""
+    dump = tmp_path / "a.jsonl"
+    dump.write_bytes(b'{"nothing": 1}\n')
+    assert RUNNER.invoke(app, ["identify", str(dump)]).exit_code == 1

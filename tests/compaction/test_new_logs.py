@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,34 @@ def test_a_second_load_without_marks_is_held_until_the_source_file_says_so(
     status = status_of(lake, amended.source)
     log = {"number": 2, "since": "2026-06-01T00:00:00+00:00", "opened_by": "reloads"}
     assert (status["log"], status["tables"][f"{amended.source}.orders"]["log"]) == (None, log)
+
+
+def test_a_reprocess_of_some_intervals_is_held_until_the_later_ones_are_decoded_again(
+    source: Callable[..., Source], spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """What came after the load would be gone, whether it was published already or not."""
+    crm = source("canal_json", max_deletes=1, landing=f"{tmp_path}/%Y-%m-%d/*.json")
+    deliver(
+        tmp_path / "2026-05-29", "a", [_flat("INIT", 4, {"id": "1", "status": "new"}, {"id": "2", "status": "new"})]
+    )
+    deliver(tmp_path / "2026-05-29", "b", [_flat("UPDATE", 5, {"id": "2", "status": "paid"})])
+    assert _problem(run_all(crm)) == ""
+    deliver(tmp_path / "2026-06-02", "a", [_flat("INIT", 100, {"id": "1", "status": "open"})])
+    assert "shop.orders: 1 rows of it were loaded after" in _held(crm)
+    deliver(tmp_path / "2026-06-03", "a", [_flat("INSERT", 124, {"id": "7", "status": "new"})])
+    assert "shop.orders: 1 rows of it were loaded after" in _held(crm)
+
+    amended = _with(crm, tables={"shop.orders": {"reloads": ["2026-06-02T00:00:00Z"]}})
+    day, after = "2026-06-02T00:00:00+00:00", "2026-06-03T00:00:00+00:00"
+    bounds = {"start": datetime.fromisoformat(day), "end": datetime.fromisoformat(after)}
+    run_stage("normalize", amended, **bounds, reprocess=True)
+    held = _held(amended)
+    assert "events of shop.orders from 2026-06-03T00:26:40Z to 2026-06-03T00:26:40Z were decoded before" in held
+    assert f"`tidemark run {crm.source} --start 2026-06-03 --reprocess`" in held
+    assert _rows(lake, amended) == {1: "new", 2: "paid"}
+    run_stage("normalize", amended, bounds["end"], None, reprocess=True)
+    assert _problem(run_all(amended)) == ""
+    assert _rows(lake, amended) == {1: "open", 7: "new"}
 
 
 @pytest.mark.prove

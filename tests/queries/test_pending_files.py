@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.expressions import AlwaysTrue
 
 from tidemark.errors import LandingError
 from tidemark.lake.lake import Lake
-from tidemark.ledger.landing_rows import together
+from tidemark.ledger.landing_rows import IntervalRow, together
 from tidemark.ledger.ledger import Ledger
 from tidemark.pipeline import run_stage
 from tidemark.queries import new_contents
@@ -151,6 +152,41 @@ def test_what_comes_late_after_a_run_without_bounds_lands(daily: Source, lake: L
     assert run_stage("land", daily).summary["files"] == 1
     # The last run covers from the first day to the first microsecond of the fourth, which touches what was run of it.
     assert {(row.start, row.end) for row in ledger.intervals()} == {(day(1), day(5))}
+
+
+@pytest.mark.parametrize("from_before", [False, True], ids=["run", "of an earlier version"])
+def test_a_run_without_an_end_is_for_the_files_that_were_there(
+    daily: Source,
+    lake: Lake,
+    from_before: bool,  # noqa: FBT001 - a column of the cases
+) -> None:
+    """Files of later days wait for the runs of these days, and late files of its own days land with any run."""
+    deliver(daily, *(f"2026-01-0{number}/a.json" for number in (2, 3, 5)))
+    assert run_stage("land", daily, day(3), None).summary["files"] == 2
+    ledger = Ledger(lake, daily.source)
+    (interval,) = ledger.intervals()
+    assert (interval.start, interval.end) == (day(3), day(5) + timedelta(microseconds=1))
+    if from_before:
+        ledger.replace(IntervalRow, [IntervalRow(start=day(3), end=None)], AlwaysTrue())
+    deliver(daily, *(f"2026-01-0{number}/b.json" for number in (4, 6, 7, 8)))
+    assert names(pending(daily, ledger, BATCH, day(6), day(7))) == ["2026-01-04/b.json", "2026-01-06/b.json"]
+    run_stage("land", daily, day(6), day(7))
+    assert day(5) + timedelta(microseconds=1) in {row.end for row in ledger.intervals()}
+    assert names(pending(daily, ledger, 2, day(7), None)) == ["2026-01-07/b.json", "2026-01-08/b.json"]
+
+
+def test_a_run_without_a_start_is_for_the_files_that_were_there(daily: Source, lake: Lake) -> None:
+    """What is delivered of days before is history that nobody asked for; a run that finds no file is for no time."""
+    ledger = Ledger(lake, daily.source)
+    run_stage("land", daily, day(9), None)
+    run_stage("land", daily, None, day(1))
+    assert ledger.intervals() == []
+    deliver(daily, "2026-01-03/a.json", "2026-01-08/a.json")
+    run_stage("land", daily, None, day(5))
+    run_stage("land", daily, day(9), None)
+    assert {(row.start, row.end) for row in ledger.intervals()} == {(day(3), day(5))}
+    deliver(daily, "2026-01-02/a.json", "2026-01-04/a.json")
+    assert names(pending(daily, ledger, BATCH, day(6), day(7))) == ["2026-01-04/a.json"]
 
 
 def test_intervals_without_a_gap_are_kept_as_one(daily: Source, lake: Lake) -> None:

@@ -135,18 +135,18 @@ def identify(
     from tidemark.errors import LandingError
     from tidemark.normalization.identifying import identify as identify_file
 
-    unknown = False
+    status = 0
     for file in files:
         try:
             found = identify_file(file)
         except LandingError as error:
             tell(str(error))
-            unknown = True
+            status = max(status, error.exit_status)
             continue
         typer.echo("\n".join(described(file, found)))
-        unknown |= not found.readings
-    if unknown:
-        raise typer.Exit(1)
+        status = max(status, 0 if found.readings else LandingError.exit_status)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command(rich_help_panel=SET_UP)

@@ -19,7 +19,7 @@ from tidemark.compaction.event_log import new_events, shards_of
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.lake import foreign, names
-from tidemark.lake.branches import cut_tags
+from tidemark.lake.branches import cut_tags, marker
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import BY_HAND
 from tidemark.ledger.states import LEFT_BEHIND
@@ -64,8 +64,10 @@ def _decide(run: Run, found: Found) -> Plan | Decision:
 
 
 def _is_new(run: Run, found: Found) -> bool:
+    """Return whether a table was never published; one that is there without rows of a cut had a candidate only."""
     row = run.published.get(found.object)
-    return found.table is None and (row is None or row.state in LEFT_BEHIND)
+    is_shown = found.table is not None and marker(found.table, "batch") is not None
+    return not is_shown and (row is None or row.state in LEFT_BEHIND)
 
 
 def _planned(run: Run, found: Found, request: str | None) -> Plan | Decision:

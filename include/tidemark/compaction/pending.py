@@ -13,6 +13,7 @@ from tidemark.ledger.ledger import BY_HAND, Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import LEFT_BEHIND, CutState, TableState
 from tidemark.ledger.transactions import OPEN, GivenUp
+from tidemark.normalization.build_digest import is_built_by_another
 from tidemark.sources.choices import Transactions
 from tidemark.sources.model import Source
 from tidemark.tables import schema_policies
@@ -52,6 +53,12 @@ def is_awaiting_approval(ledger: Ledger, batch: int, requests: Mapping[str, str]
     rows = {row.object: row for row in cuts.tables_of(ledger, cut.cut)} if requests or behind else {}
     has_answers = all(name in rows and _has_met(rows[name], request) for name, request in requests.items())
     return has_answers and rows.keys() >= set(behind)
+
+
+def is_outdated(ledger: Ledger, source: Source) -> bool:
+    """Return whether there is a cut that may be published, and the source file said otherwise how to build it."""
+    cut = cuts.under_way(ledger)
+    return cut is not None and cut.state != CutState.REPLACED and is_built_by_another(cut, source)
 
 
 def _has_met(row: TableRow, request: str) -> bool:

@@ -7,7 +7,7 @@ import stat
 
 import pyarrow.fs as pafs
 
-from tidemark.errors import LandingError
+from tidemark.errors import UnopenedFileError
 
 State = tuple[int | None, ...]
 """Size in bytes first, then times of the last change."""
@@ -33,16 +33,16 @@ def opened_descriptor(path: str, name: str) -> int:
     """Open a local file, without following a link.
 
     Raises:
-        LandingError: it cannot be opened, or is not a regular file.
+        UnopenedFileError: it cannot be opened, or is not a regular file.
     """
     try:
         # O_NONBLOCK: opening a FIFO must not wait for its writer.
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise LandingError(
+        raise UnopenedFileError(
             f"{path}: cannot be opened ({error.strerror}); links are not followed, give a readable regular file"
         ) from error
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise LandingError(f"{path}: not a regular file; links, pipes, devices and folders are not landed")
+    raise UnopenedFileError(f"{path}: not a regular file; links, pipes, devices and folders are not landed")

@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 
 from tidemark.dumps.beyond_limit import LIMIT
 from tidemark.dumps.file_states import State, local_state, opened_descriptor, remote_state, state_of
-from tidemark.errors import LandingError
+from tidemark.errors import LandingError, UnopenedFileError
 
 EXPANDED_LIMIT: Final = 64 << 30
 """Most bytes of one dump file after expansion."""
@@ -165,7 +165,7 @@ def opened(path: str, *, limit: int = LIMIT, size: int | None = None) -> Iterato
         size: read the file as it was when it had this number of bytes; None: all of it.
 
     Raises:
-        LandingError: the file does not exist, is not readable, is a symbolic link, or is not a regular file.
+        UnopenedFileError: it does not exist, is not readable, is a symbolic link, or is not a regular file.
     """
     with reading(path):
         filesystem, name = locate(path)
@@ -181,7 +181,7 @@ def opened(path: str, *, limit: int = LIMIT, size: int | None = None) -> Iterato
             os.close(descriptor)
         return
     if not remote.is_file:
-        raise LandingError(f"{path}: not there, or not a file; give the address of a dump file")
+        raise UnopenedFileError(f"{path}: not there, or not a file; give the address of a dump file")
     with reading(path):
         source = filesystem.open_input_stream(name, compression=None, buffer_size=_REMOTE_BUFFER)
     with source:

@@ -281,6 +281,8 @@ class CutRow(LedgerRow, frozen=True, kw_only=True):
     """The newest reprocessing before it was built."""
     given_up: tuple[str, ...] | None = None
     """The open transactions whose events it takes (``transactions: ignore``), and no published cut before it took."""
+    built_by: str | None = None
+    """A digest of what the source file said about building (``normalization.build_digest``); None: nobody noted it."""
     written_at: datetime | None = None
 
 

@@ -224,6 +224,7 @@ CUTS = pa.schema(
         ("batch", pa.int32()),
         ("reprocessed", pa.int32()),
         ("given_up", pa.list_(pa.string())),
+        ("built_by", pa.string()),
         ("at", INSTANT),
     ]
 )
@@ -231,7 +232,9 @@ CUTS = pa.schema(
 ``publishing`` (tables are being moved), ``published``, ``replaced``. ``reprocessed`` is the number of the newest
 reprocessing before it was built: what a later one derived again is judged with the next cut.
 ``given_up`` has the open transactions whose events it takes and no published cut before it took: once it is published,
-they are not open for any later cut."""
+they are not open for any later cut.
+``built_by`` is a digest of what the source file said about building tables then: a cut of another file is built again,
+and not published. It is null in the cut of an erasure."""
 
 TRANSACTIONS = pa.schema(
     [

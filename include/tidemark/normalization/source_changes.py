@@ -75,6 +75,9 @@ _COMMANDS: Final[Mapping[Need, str]] = {
 }
 """Need -> the commands that a run names. Other needs are met without a person, or concern the quarantine alone."""
 
+KEEPING_BACK: Final = frozenset({OnFail.QUARANTINE, OnFail.KEEP_LAST_GOOD})
+"""``on_fail`` of checks that decide which rows a table is built of."""
+
 _NAMED: Final = frozenset({"options", "columns", "encodings", "maintenance"})
 """Parts that are compared name by name."""
 
@@ -108,8 +111,7 @@ class Change:
     def need(self) -> Need:
         """What the change needs, judged by the source file alone."""
         if self.part == "checks" and any(
-            each.get("on_fail") in {OnFail.QUARANTINE, OnFail.KEEP_LAST_GOOD}
-            for each in (*(self.before or ()), *(self.after or ()))
+            each.get("on_fail") in KEEPING_BACK for each in (*(self.before or ()), *(self.after or ()))
         ):
             return Need.RUN
         if self.part == "mask" and self.at_landing:
@@ -124,7 +126,12 @@ class Change:
 
 
 def declared_by(source: Source) -> dict[str, Any]:
-    """Return what the source file says, without defaults, as JSON's own types."""
+    """Return what the source file says, without defaults, as JSON's own types, in the order of names."""
+    return dict(json.loads(json.dumps(said_by(source), sort_keys=True)))
+
+
+def said_by(source: Source) -> dict[str, Any]:
+    """Return what the source file says, without defaults, in its own order."""
     said: dict[str, Any] = source.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"source"})
     said["format"] = source.format
     said["options"] = source.options.model_dump(mode="json", exclude_defaults=True)
@@ -133,7 +140,7 @@ def declared_by(source: Source) -> dict[str, Any]:
         name: table.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for name, table in source.tables.items()
     }
-    return dict(json.loads(json.dumps(said, sort_keys=True)))
+    return said
 
 
 def since(before: Mapping[str, Any], source: Source) -> list[Change]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 
 import msgspec
 
-from tidemark.dumps.listing import DumpFile, find
+from tidemark.dumps.listing import DumpFile, find, moments
 from tidemark.dumps.unmatched import unmatched
 from tidemark.errors import ConfigurationError
 from tidemark.ledger.landing_rows import Interval, KnownFileRow, together
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
-from tidemark.values.iso8601 import EPOCH
+from tidemark.values.iso8601 import EPOCH, to_micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,10 @@ class Pending:
     fresh: Sequence[DumpFile]
     """Files of the interval, and late ones of intervals that were landed before, that are not landed as they are."""
     covers: Interval
-    """The interval of the run. Of a run without bounds: from the first time that a path names to the last."""
+    """The interval of the run. Without a start it begins with the first time that a path names, without an end it ends
+    with the last; ``(None, None)`` if it has no time."""
+    earlier: Sequence[Interval]
+    """The intervals that were run before, with both bounds."""
     untimed: Sequence[str]
     """Paths that match and name a time that does not exist."""
     unpadded: Sequence[str]
@@ -63,13 +66,16 @@ def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime |
     equal = {row.checksum: row for row in rows}
     listing = find(source.landing, start=None, end=None, zone=source.zone)
     changed = [file for file in listing.files if not _unchanged(file, landed.get(file.path))]
-    earlier = [(row.start, row.end) for row in ledger.intervals()] if ledger else []
+    earlier = _earlier(ledger, rows, source.zone) if ledger else []
     due, others = (changed, []) if start is None and end is None else _parted(changed, [(start, end), *earlier])
     left_out = {file.path: row for file in due if (row := _known(file, known, equal))}
     return Pending(
         listed=len(listing.files),
         fresh=[file for file in due if file.path not in left_out],
-        covers=_span(listing.files) if start is None and end is None else (start, end),
+        covers=_bounded(
+            (start, end), _span(moment for file in listing.files if file.interval for moment in file.starts)
+        ),
+        earlier=earlier,
         untimed=listing.untimed,
         unpadded=listing.unpadded,
         passed_over=_passed_over([file for file in others if not _known(file, known, equal)], earlier, start),
@@ -110,15 +116,31 @@ def _parted(files: Iterable[DumpFile], intervals: Iterable[Interval]) -> tuple[S
     return due, others
 
 
-def _span(files: Iterable[DumpFile]) -> Interval:
-    """Return the interval from the first time that the path of a file names to the last; without bounds for no time.
+def _earlier(ledger: Ledger, rows: Iterable[FileRow], zone: tzinfo) -> list[Interval]:
+    """Return the intervals that were run before. Earlier versions wrote some without a bound: landed files give it."""
+    known: list[Interval] = [(row.start, row.end) for row in ledger.intervals()]
+    if all(start and end for start, end in known):
+        return known
+    shown = {row.interval_start for row in rows if row.interval_start is not None}
+    landed = _span(moment for each in shown for moment in moments(to_micros(each), zone))
+    return [bounded for each in known if any(bounded := _bounded(each, landed))]
 
-    What arrives later in it is late, as in any interval that was run before.
+
+def _bounded(interval: Interval, span: Interval) -> Interval:
+    """Return an interval, with the bounds of a span for those that it lacks; ``(None, None)`` if it has no time then.
+
+    What arrives later in it is late, as in any interval that was run before; behind it are files that nobody asked for.
     """
-    moments = [moment for file in files if file.interval for moment in file.starts]
-    if not moments:
+    first, last = interval[0] or span[0], interval[1] or span[1]
+    return (first, last) if first and last and first < last else (None, None)
+
+
+def _span(found: Iterable[int]) -> Interval:
+    """Return the interval from the first of some moments, epoch µs, to the last; without bounds if there are none."""
+    known = list(found)
+    if not known:
         return None, None
-    return EPOCH + timedelta(microseconds=min(moments)), EPOCH + timedelta(microseconds=max(moments) + 1)
+    return EPOCH + timedelta(microseconds=min(known)), EPOCH + timedelta(microseconds=max(known) + 1)
 
 
 def _passed_over(files: Iterable[DumpFile], earlier: Sequence[Interval], start: datetime | None) -> Sequence[DumpFile]:

@@ -34,6 +34,7 @@ from tidemark.quality import (
     freshness,
     lone_tombstones,
     missing_offsets,
+    outdated_ranks,
     schema_drift,
     unfit_entries,
     unknown_members,
@@ -84,9 +85,10 @@ def run(source: Source) -> StageReport:
     summary: dict[str, int | str] = {"cut": cut.cut, "tables": len(verdicts)}
     docs = verdicts[0].docs if verdicts else home()
     offsets = once.offsets(at_most("batch", cut.batch))
-    of_messages = _of_messages(lake, ledger, source, JudgedBatches.of(ledger, last, cut), offsets)
-    unfit = unfit_entries.judged(once, source)
-    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *unfit]
+    batches = JudgedBatches.of(ledger, last, cut)
+    of_messages = _of_messages(lake, ledger, source, batches, offsets)
+    of_file = (*unfit_entries.judged(once, source), *outdated_ranks.judged(once, source, batches, cut))
+    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *of_file]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradiction_checks.blocking(contradictions, source).items():

@@ -38,6 +38,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState
 from tidemark.normalization import retrying
+from tidemark.normalization.build_digest import build_digest
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session
 from tidemark.spark.tuning import tuned_for
@@ -52,8 +53,8 @@ def run(source: Source) -> StageReport:
     """Build the candidate of every table that has events which no published cut holds.
 
     An earlier candidate that was never published is dropped and built again from where ``main`` stands, but for one
-    that awaits approval: it stays until there are new events, or another request to build a table again. A cut whose
-    publishing was cut short is finished first.
+    that awaits approval: it stays until there are new events, another request to build a table again, or a source file
+    that says otherwise how to build. A cut whose publishing was cut short is finished first.
 
     Raises:
         LedgerError: events went missing.
@@ -81,7 +82,8 @@ def _attempt(lake: Lake, ledger: Ledger, source: Source) -> StageReport | Sequen
     behind = routed.behind(published)
     nothing_new = pending.is_up_to_date(last, published, newest) and not pending.is_released(source, published)
     is_idle = nothing_new and not (requests or behind)
-    if is_idle or pending.is_awaiting_approval(ledger, newest, requests, behind):
+    is_done = is_idle or pending.is_awaiting_approval(ledger, newest, requests, behind)
+    if is_done and not pending.is_outdated(ledger, source):
         return _report(source, [], {})
     cut = Cut(number=cuts.next_number(lake, ledger), batch=newest)
     standing = pending.standing_of(last, published, behind)
@@ -128,6 +130,7 @@ def _begun(this: Run) -> CutRow:
         batch=batch,
         reprocessed=reprocessings.newest(this.ledger) or None,
         given_up=tuple(given_up) or None,
+        built_by=build_digest(this.source),
     )
 
 

@@ -32,7 +32,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.queries import landing_remarks
 from tidemark.queries.new_contents import Fresh, known_file, new_contents
-from tidemark.queries.pending_files import nothing_new, pending
+from tidemark.queries.pending_files import Pending, nothing_new, pending
 from tidemark.sources.choices import Files
 from tidemark.sources.model import Source
 from tidemark.spark import spread
@@ -105,7 +105,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     refused = {file.path: problems[file.path] for file in files.fresh if file.path in problems}
     _remember_refusals(ledger, refused)
     if any(files.covers):
-        _remember_interval(ledger, *files.covers)
+        _remember_interval(ledger, files)
     messages = sum(file.messages for file in accepted)
     log.info("landed", source=source.source, files=len(accepted), messages=messages, refused=len(refused))
     summary = {"files": len(accepted), "messages": messages, "refused": len(refused), "batch": batch + bool(accepted)}
@@ -175,8 +175,8 @@ def _remember_refusals(ledger: Ledger, refused: Mapping[str, str]) -> None:
         ledger.replace(RefusalRow, [RefusalRow(path=path, problem=problem) for path, problem in refused.items()])
 
 
-def _remember_interval(ledger: Ledger, start: datetime | None, end: datetime | None) -> None:
-    known = [(row.start, row.end) for row in ledger.intervals()]
-    all_of_them = together([*known, (start, end)])
-    if set(all_of_them) != set(known):
+def _remember_interval(ledger: Ledger, files: Pending) -> None:
+    known = {(row.start, row.end) for row in ledger.intervals()}
+    all_of_them = together([*files.earlier, files.covers])
+    if set(all_of_them) != known:
         ledger.replace(IntervalRow, [IntervalRow(start=first, end=last) for first, last in all_of_them], AlwaysTrue())

@@ -19,6 +19,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.ledger.waiting import Held, held_in, sentence
+from tidemark.normalization.build_digest import is_built_by_another
 from tidemark.sources.choices import Consequence, Transactions
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -41,7 +42,8 @@ def run(source: Source, approve: int | None = None) -> StageReport:
         approve: number of the newest cut, if it awaits approval and shall be published nevertheless.
 
     Raises:
-        ExpectationError: the cut failed a blocking check, waits for approval, or was not checked yet.
+        ExpectationError: the cut failed a blocking check, waits for approval, was not checked yet, or was built
+            before the source file was edited.
         ConfigurationError: another cut than the newest was approved.
         PublishConflictError: a ``main`` moved since its candidate was built, or a candidate is gone.
     """
@@ -68,6 +70,11 @@ def run(source: Source, approve: int | None = None) -> StageReport:
         )
     if cut.state == CutState.CANDIDATE:
         raise ExpectationError(f"{source.source}: cut {cut.cut} is not checked yet: `tidemark check {source.source}`")
+    if cut.state in {CutState.CHECKED, CutState.AWAITING_APPROVAL} and is_built_by_another(cut, source):
+        raise ExpectationError(
+            f"{source.source}: cut {cut.cut} was built before the source file was edited, and not by what it says "
+            f"now: `tidemark compact {source.source}`, check and publish again"
+        )
     if cut.state == CutState.AWAITING_APPROVAL:
         if approve is None:
             raise ExpectationError(

@@ -1,0 +1,77 @@
+"""What of a source file decides how tables are built, as one digest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidemark.ledger.rows import CutRow
+from tidemark.ledger.states import CutState
+from tidemark.normalization.build_digest import build_digest, is_built_by_another
+from tidemark.sources.model import Source
+
+_CHECK = {"type": "expect_column_values_to_not_be_null", "column": "room"}
+
+
+def _source(tables: dict[str, Any] | None = None, **fields: Any) -> Source:
+    given = {"source": "inn", "format": "canal_json", "landing": "/landing/*", "tables": tables or {}, **fields}
+    return Source.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"format": "cdl_json"}),
+        ({}, {"target": "hotels.{table}"}),
+        ({}, {"transactions": "ignore"}),
+        ({}, {"log_restarts": ["2026-03-04T05:00:00Z"]}),
+        ({"mask_secret": "${ONE}"}, {"mask_secret": "${OTHER}"}),
+        ({"tables": {"inn.guests": {"mask": {"phone": "hash"}}}}, {"tables": {"inn.guests": {"exclude": ["phone"]}}}),
+        (
+            {"tables": {"inn.guests": {"mask": {"a*": "hash", "*": "redact"}}}},
+            {"tables": {"inn.guests": {"mask": {"*": "redact", "a*": "hash"}}}},
+        ),
+        (
+            {"tables": {"inn.*": {"where": "id > 1"}, "*.guests": {"where": "id > 2"}}},
+            {"tables": {"*.guests": {"where": "id > 2"}, "inn.*": {"where": "id > 1"}}},
+        ),
+        (
+            {"tables": {"inn.*": {"exclude": ["phone"]}}},
+            {"tables": {"inn.guests": {"max_deletes": 1}, "inn.*": {"exclude": ["phone"]}}},
+        ),
+        ({"tables": {"*.guests": {}, "inn.*": {"deletes": "soft"}}}, {"tables": {"inn.*": {"deletes": "soft"}}}),
+        ({"schema": {"table": "hold"}}, {"schema": {"table": "hold"}, "tables": {"inn.guests": {}}}),
+        (
+            {"tables": {"inn.guests": {"checks": [_CHECK]}}},
+            {"tables": {"inn.guests": {"checks": [{**_CHECK, "on_fail": "quarantine"}]}}},
+        ),
+    ],
+)
+def test_what_builds_a_table_changes_the_digest(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """The order of patterns counts, and an entry that hides another one, or gives the consent that a table needs."""
+    assert build_digest(_source(**one)) != build_digest(_source(**other))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_deletes": 0.5, "max_quarantined": 1, "max_message_mib": 2},
+        {"invariants": {"before_images": "block"}, "schedule": "@daily", "landing": "/other/*", "report_keys": True},
+        {"tables": {"inn.rooms": {"max_deletes": 1, "checks": [_CHECK]}}},
+        {"tables": {"inn.*": {"freshness": {"warn_after_hours": 6}}}},
+    ],
+)
+def test_what_judges_and_lands_does_not(fields: dict[str, Any]) -> None:
+    """What is looked at stays as it is while somebody sets a limit or corrects a check."""
+    assert build_digest(_source(**fields)) == build_digest(_source())
+
+
+def test_a_cut_without_a_digest_counts_as_built_by_the_file() -> None:
+    """An earlier version built it, or an erasure."""
+    source, other = _source(), _source(target="hotels.{table}")
+    cuts = [CutRow(cut=1, state=CutState.CHECKED, batch=1, built_by=each) for each in (None, build_digest(source))]
+    assert [[is_built_by_another(cut, each) for cut in cuts] for each in (source, other)] == [
+        [False, False],
+        [False, True],
+    ]
