@@ -208,6 +208,8 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     table: TableId | None
     database: str | None = None
     """The database in which the statement ran, where the message names no table."""
+    schema: str | None = None
+    """The schema in which it ran, where the message names no table."""
     position: Position
     statement: str
     """DDL text. It is data: it is parsed and never executed."""

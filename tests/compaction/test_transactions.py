@@ -76,9 +76,15 @@ BRACKETED = [
     ("transaction_end", "a", None, True),
 ]  # fmt: skip
 XA = [("transaction_begin", "a", None, None), ("INSERT", "a", None, None), ("xa_commit", "a", None, None)]
+DROPPED = [("INSERT", "a", 1, False), ("drop_column", "a", 2, False), ("DELETE", "a", 3, True)]
+DROPPED_LAST = [("INSERT", "a", 1, False), ("drop_column", "a", 2, False), ("drop_column", "a", 3, True)]
 
 
-@pytest.mark.parametrize("parts", [FLAGGED, COUNTED, BRACKETED, XA], ids=["flagged", "counted", "bracketed", "xa"])
+@pytest.mark.parametrize(
+    "parts",
+    [FLAGGED, COUNTED, BRACKETED, XA, DROPPED, DROPPED_LAST],
+    ids=["flagged", "counted", "bracketed", "xa", "dropped", "dropped_last"],
+)
 def test_a_transaction_is_whole_in_any_order_and_with_copies(parts: list[tuple[Any, ...]]) -> None:
     """Once all of it was seen, nothing is reported of it, unless its id is to be kept: then it is reported as whole."""
     for order in itertools.permutations(parts):
@@ -126,6 +132,16 @@ def test_an_id_alone_marks_nothing() -> None:
     assert _seen(*ids) == {}
     assert _seen(*ids, ("xa_commit", "c", None, None)) == {}
     assert set(_seen(*ids, ("transaction_begin", "c", None, None))) >= {"a", "b"}
+
+
+@pytest.mark.parametrize("parts", [DROPPED, DROPPED_LAST])
+def test_a_dropped_column_counts_in_its_transaction_wherever_it_lands(parts: list[tuple[Any, ...]]) -> None:
+    """A task may see nothing else of the transaction. Without its rows it is open."""
+    tasks = [Tracker(marked=False) for _ in parts]
+    for tracker, part in zip(tasks, parts, strict=True):
+        (tracker.controls(1, _rows(part)) if part[0].islower() else tracker.changes(1, "shop.t", _rows(part)))
+    assert all_of([tracker.close() for tracker in tasks])["a"].whole
+    assert not _seen(*parts[1:])["a"].whole
 
 
 def test_the_old_half_of_an_update_is_not_the_update() -> None:

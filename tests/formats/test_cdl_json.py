@@ -448,6 +448,24 @@ def test_without_lsn_a_change_ranks_above_those_of_an_older_lake() -> None:
     assert newest < encode_position(decode(first(data=ROW, transaction=None)).position) < encode_position(changed(0))
 
 
+@pytest.mark.parametrize("lsn", [0, "0", "000"])
+def test_an_lsn_of_0_is_no_place(lsn: int | str) -> None:
+    """PostgreSQL has no such place: a change there would lose to all others. A row with it is one of a load."""
+    numbered = {"transaction": {"properties": [{"name": "lsn", "value": lsn}]}}
+    source = {"connector": "postgresql", "schema": "public", "table": "orders", "lsn": lsn, "ts_ms": 5}
+    for message in (
+        first("UPDATE", ROW) | numbered,
+        first("DELETE", before=ROW) | numbered,
+        second("u", ROW, source=source),
+        second("d", before=ROW, source=source),
+    ):
+        with pytest.raises(MalformedMessageError, match="without `lsn` \\(or it is 0\\)"):
+            decode(message)
+    bare = decode(first(data=ROW, transaction=None))
+    assert decode(first(data=ROW) | numbered).position == decode(second(after=ROW, source=source)).position
+    assert decode(first(data=ROW) | numbered).position == bare.position
+
+
 def test_an_lsn_that_is_none_sets_the_message_aside() -> None:
     """Another order would be another state."""
     broken = {"properties": [{"name": "lsn", "value": "0/16B3748"}]}

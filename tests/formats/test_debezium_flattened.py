@@ -107,6 +107,48 @@ def test_a_deleted_document_has_its_id_from_the_record_key(deleted: object, key:
     assert json.loads(event.before or b"")["_id"] == "a"
 
 
+@pytest.mark.parametrize(
+    ("identity", "plain"),
+    [
+        ('"K-7"', "K-7"),
+        ('"7"', "7"),
+        ('"\\u00e9"', "é"),
+        ("7", "7"),
+        ("K-7", "K-7"),
+        ('"K', '"K'),
+        ("{K}", "{K}"),
+        ('{"$numberLong": "-7"}', -7),
+        ('{"$numberInt": "7"}', 7),
+        ({"$numberLong": "7"}, 7),
+        (7, 7),
+        ({"town": "Ulm", "n": 7}, {"town": "Ulm", "n": 7}),
+        ('{"town":"Ulm","n":7}', '{"town":"Ulm","n":7}'),
+    ],
+)
+def test_the_id_of_a_deleted_document_is_as_documents_have_it(identity: object, plain: object) -> None:
+    """Also from a key that only the connector wrote, and a tombstone has the same one."""
+    event = decode({"__op": "d", "__deleted": True}, {"id": identity})
+    assert json.loads(event.before or b"")["_id"] == plain
+    tombstone = decode(None, {"id": identity}, flattened=True, connector="mongodb")
+    assert json.loads(tombstone.before or b"") == {"_id": plain}
+
+
+@pytest.mark.parametrize(
+    "identity",
+    ['{"town": "Ulm", "n": 7}', '{"$date": {"$numberLong": "7"}}', '{"$numberDouble": "7.5"}', '{"$numberInt": "x"}'],
+)
+def test_an_id_that_may_be_a_text_or_an_object_is_set_aside(identity: str) -> None:
+    """A delete of the other one would leave the document there. Where the row has its id, the key is not asked."""
+    marks = {"__deleted": True, "__collection": "users"}
+    for row in (marks, marks | {"_id": None}):
+        with pytest.raises(MalformedMessageError, match="is the id this text, or the object"):
+            decode(row, {"id": identity})
+    with pytest.raises(MalformedMessageError, match="is the id this text, or the object"):
+        decode(None, {"id": identity}, flattened=True, connector="mongodb")
+    assert json.loads(decode(marks | {"_id": "x"}, {"id": identity}).before or b"")["_id"] == "x"
+    assert decode({"_id": "x", "__op": "u"}, {"id": identity}).key == ("_id",)
+
+
 def test_a_deleted_row_that_lacks_a_key_column_has_it_from_the_record_key() -> None:
     """Null in a key column is no value either."""
     event = decode({"tenant": None, "n": 1, "__deleted": "true"}, {"tenant": 7, "code": "a"})

@@ -9,7 +9,17 @@ import pytest
 
 from support.doc_tables import table
 from tidemark.errors import IncompleteMessageError, MalformedMessageError, MissingTableError, UnknownOperationError
-from tidemark.events import ChangeEvent, Column, Encoding, Message, Operation, SchemaChange, TableId, Transaction
+from tidemark.events import (
+    ChangeEvent,
+    Column,
+    ControlEvent,
+    Encoding,
+    Message,
+    Operation,
+    SchemaChange,
+    TableId,
+    Transaction,
+)
 from tidemark.formats import shareplex_json
 from tidemark.positions import encode_position
 from tidemark.values.plain import read_value
@@ -279,7 +289,10 @@ def test_drop_column_with_values_is_set_aside(data: dict[str, Any]) -> None:
     for message in (change("DROP COLUMN", data), change("DROP COLUMN", None, data)):
         with pytest.raises(IncompleteMessageError, match="load the table again"):
             decode(message)
-    assert decode(change("DROP COLUMN", {"NOTE": ""})).statement == 'ALTER TABLE "SHOP"."ORDERS" DROP COLUMN "NOTE"'
+    assert (
+        decode(change("DROP COLUMN", {"NOTE": ""}, size=1)).statement
+        == 'ALTER TABLE "SHOP"."ORDERS" DROP COLUMN "NOTE"'
+    )
 
 
 def test_a_message_that_is_sent_again_has_the_same_position() -> None:
@@ -325,15 +338,32 @@ def test_idx_gives_what_seq_or_size_lacks() -> None:
 
 def test_drop_column_is_a_schema_change_and_names_are_quoted() -> None:
     """No row is touched, and a column's name cannot become SQL."""
-    event = decode(change("DROP COLUMN", {'A"; DROP TABLE "B': None}))
+    event = decode(change("DROP COLUMN", {'A"; DROP TABLE "B': None}, size=1))
     assert isinstance(event, SchemaChange)
     assert event.statement == 'ALTER TABLE "SHOP"."ORDERS" DROP COLUMN "A""; DROP TABLE ""B"'
     assert event.dialect == "oracle"
 
 
+@pytest.mark.parametrize(("seq", "last"), [(1, False), (3, True)])
+def test_a_drop_column_among_others_counts_in_its_transaction(seq: int, *, last: bool) -> None:
+    """``size`` counts it, so its transaction would wait for its number for ever."""
+    value = json.dumps(change("DROP COLUMN", {"NOTE": None}, seq=seq, size=3)).encode()
+    dropped, counted = shareplex_json.decode(Message(value=value, file="f", place=1), shareplex_json.Options())
+    assert isinstance(dropped, SchemaChange)
+    assert isinstance(counted, ControlEvent)
+    assert (counted.kind, counted.transaction) == ("drop_column", Transaction(id="1.2.3", number=seq, last=last))
+    assert dropped.position < counted.position
+
+
+@pytest.mark.parametrize("meta", [{"seq": 1, "size": 1}, {"seq": 1, "size": None}, {"seq": None, "size": None}])
+def test_a_drop_column_that_nothing_waits_for_is_one_event(meta: dict[str, Any]) -> None:
+    """It is alone in its transaction, or the size of it is not known."""
+    assert isinstance(decode(change("DROP COLUMN", {"NOTE": None}, **meta)), SchemaChange)
+
+
 def test_drop_column_that_names_none_has_no_statement() -> None:
     """The document shows no such message; rows that follow show what went."""
-    assert decode(change("DROP COLUMN")).statement == ""
+    assert decode(change("DROP COLUMN", size=1)).statement == ""
 
 
 def test_equal_columns_are_one_shape() -> None:

@@ -35,6 +35,12 @@ from tidemark.formats._statements import row_change, schema_change
         ("CREATE TABLE t AS TABLE u", "CREATE ... SELECT"), ("CREATE TABLE t VALUES ROW(1)", "CREATE ... SELECT"),
         ("CREATE TABLE `for` VALUES ROW(1)", "CREATE ... SELECT"),
         ("CREATE TABLE t (id int) COMMENT ';' AS TABLE u", "CREATE ... SELECT"),
+        ("LOAD /* app 7 */ DATA INFILE 'x' INTO TABLE t", "LOAD"),
+        ("load/**/-- a\nxml infile 'x' into table t", "LOAD"),
+        ("LOAD # a\nDATA INFILE 'x' INTO TABLE t", "LOAD"), ("ANALYZE/* a */DELETE FROM t", "DELETE"),
+        ("ANALYZE /* a */ FORMAT /* b */ = JSON # c\n UPDATE t SET a = 1", "UPDATE"),
+        ("WITH c AS (SELECT 1) /* a */ UPDATE t SET a = 1", "UPDATE"),
+        ("with c as (select 1)-- a\ndelete from t", "DELETE"),
     ],
 )  # fmt: skip
 def test_statements_that_change_rows(statement: str, verb: str) -> None:
@@ -52,6 +58,9 @@ def test_statements_that_change_rows(statement: str, verb: str) -> None:
         "TRUNCATE t", "# INSERT INTO t", "LOAD INDEX INTO CACHE t", "WITH c AS (SELECT 1) SELECT * FROM c", "/* DELETE",
         "SET STATEMENT a=1 FOR SELECT 1", "SET STATEMENT a='FOR DELETE FROM t'", "SET STATEMENT a=(1 FOR DELETE FROM t",
         "SET PASSWORD FOR DELETE = 'x'", "SET STATEMENT", "SET STATEMENT a='", "SET STATEMENT a=/*",
+        "LOAD /* DATA */ INDEX INTO CACHE t", "LOAD /* DATA", "WITH c AS (SELECT ') DELETE FROM t') SELECT 1",
+        "WITH c AS (SELECT 1) /* ) UPDATE t */ SELECT 1", "WITH c AS (SELECT 1), `replace` AS (SELECT 2) SELECT 1",
+        "WITH c AS (SELECT 1), replace AS (SELECT 2) SELECT 1", "ANALYZE /* a */ TABLE t",
         "SELECT 1", "SELECT a FROM t", "SELECTED (1)", "DO 1", "CALLED (1)", "CREATE VIEW v AS SELECT 1",
         "CREATE TEMPORARY TABLE t AS SELECT 1", "CREATE TABLE t (`select` int) COMMENT 'AS SELECT 1' -- SELECT",
         "CREATE TABLE t (a int) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1))", "CREATE TABLE t LIKE u",
@@ -95,7 +104,20 @@ def test_hostile_settings_cost_little(piece: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "start", ["CREATE TABLE t ", "CREATE ", "CREATE OR ", "SELECT ", "SELECT a", "DO `a`", "SELECT a."]
+    "start",
+    [
+        "CREATE TABLE t ",
+        "CREATE ",
+        "CREATE OR ",
+        "SELECT ",
+        "SELECT a",
+        "DO `a`",
+        "SELECT a.",
+        "LOAD",
+        "WITH c AS (SELECT 1)",
+        "ANALYZE",
+        "ANALYZE FORMAT",
+    ],
 )
 @pytest.mark.parametrize("piece", [" ", "/**/", "/*", "(", "a=`", "-- ", '"\\', "#\n", "`", "\n--\n"])
 def test_hostile_queries_cost_little(start: str, piece: str) -> None:

@@ -55,6 +55,28 @@ def test_bytes_survive_in_every_encoding(value: bytes) -> None:
     assert read(base64.b64encode(value[::-1]).decode(), "binary", Encoding.BITS_LE_BASE64) == printed
 
 
+WRITTEN_BYTES = [
+    Encoding.PLAIN, Encoding.BASE64, Encoding.HEX, Encoding.LATIN1, Encoding.BITS_LE_BASE64, Encoding.TEXT_OR_MILLIS,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", WRITTEN_BYTES)
+@pytest.mark.parametrize(
+    "value", [12, 5678, 1234.5, True, False, {"type": "Buffer", "data": [7, 8]}, {}, [7, 8], [], ["AQI="]]
+)
+def test_bytes_are_read_of_a_string_alone(value: object, encoding: Encoding) -> None:
+    """A number, a word or an object is another way to write bytes, and its digits or letters are not the bytes."""
+    with pytest.raises(UnreadableValueError, match="bytes are written as a string"):
+        read(value, "binary", encoding)
+
+
+@pytest.mark.parametrize("value", [5678, True])
+def test_the_bytes_of_an_unscaled_number_are_a_string(value: object) -> None:
+    """The digits of the member ``value`` would be other bytes."""
+    with pytest.raises(UnreadableValueError, match="bytes are written as a string"):
+        read({"scale": 1, "value": value}, "decimal(9, 1)", Encoding.SCALED_STRUCT)
+
+
 @given(moment=st.datetimes())
 def test_times_survive_in_every_encoding(moment: dt.datetime) -> None:
     """As a count of each unit and as text, to the microsecond, from year 1 to 9999."""

@@ -125,7 +125,8 @@ def _pairs(
         unsure = len({table.database for table in objects.values()}) > 1
         if unsure and any(len(named.parts) == 1 for change in renames for named in (change.table, change.new)):
             return
-        row = _with_database(row, renames, known, objects)
+    if row.database is None or not row.name:
+        row = _completed(row, renames, known, objects)
     claims = [[known.claimants(named, row, renames=True) for named in (each.table, each.new)] for each in renames]
     if any(len(tables) > 1 for pair in claims for tables in pair):
         return
@@ -135,10 +136,10 @@ def _pairs(
         yield Pair(before.casefold(), str(table).casefold(), table, change.conditional)
 
 
-def _with_database(
+def _completed(
     row: StatementRow, renames: Iterable[RenameTable], known: KnownTables, objects: Mapping[str, TableId]
 ) -> StatementRow:
-    """Return a statement whose message names no database, with the database of a table that it renames."""
+    """Return a statement whose message names no table, with the database and the schema of a table that it renames."""
     for change in renames:
         old = known.claimants(change.table, row, renames=True)
         if len(old) == len(change.table.parts) == 1:

@@ -82,8 +82,9 @@ class KnownTables:
         return (*tables, stated) if self._case_matters(row.dialect, names_it=names_it) else tables
 
     def _of_this_name(self, named: Name, row: StatementRow) -> tuple[str, ...]:
-        """Return the known tables of a name whose message names no table: those of its database, if it has one."""
-        ending = "." + ".".join(named.parts).casefold()
+        """Return the known tables of a name whose message names no table: those of its database and schema, if any."""
+        parts = (row.schema, *named.parts) if row.schema and len(named.parts) == 1 else named.parts
+        ending = "." + ".".join(parts).casefold()
         begin = f"{row.database.casefold()}." if row.database else ""
         found = (names for folded, names in self._alike.items() if f".{folded}".endswith(ending))
         return tuple(name for name in chain.from_iterable(found) if name.casefold().startswith(begin))

@@ -119,7 +119,7 @@ def _has_key(row: bytes, unique: bytes) -> bool:
 
 
 def lsn(value: Number) -> int | None:
-    """Return a log sequence number; None if the message has none.
+    """Return a log sequence number; None if the message has none, or 0, which is no place in PostgreSQL's log.
 
     Raises:
         MalformedMessageError: not a number. Without it, the order would be wrong.
@@ -129,7 +129,7 @@ def lsn(value: Number) -> int | None:
     number = debezium_source.whole_number(value)
     if number is None:
         raise MalformedMessageError(f"`lsn` is {str(value)[:60]!r}, not a log sequence number")
-    return number
+    return number or None
 
 
 _WITH_LSN = ("postgres", "gauss")
@@ -162,8 +162,8 @@ def position(lsn: int | None, message: Message, operation: Operation, *, needs_l
     if lsn is None:
         if operation in _OF_CHANGES and needs_lsn:
             raise MalformedMessageError(
-                f"{operation} of {needs_lsn} without `lsn`, which its changes have: nothing ranks it among them; "
-                "deliver it as CDL wrote it, or load the table again"
+                f"{operation} of {needs_lsn} without `lsn` (or it is 0), which its changes have: nothing ranks it "
+                "among them; deliver it as CDL wrote it, or load the table again"
             )
         return loaded(_ABOVE_TIMES, *message.order)
     return changed(lsn, *message.order)

@@ -28,10 +28,7 @@ _PIECES = re.compile(
 )
 """Texts, names, comments, brackets, ends of statements and words. What is not closed goes to the end."""
 
-_WORDS = re.compile(r"([A-Za-z]+)(?:\s+([A-Za-z]+))?")
-
-_AFTER_COMMON_TABLES = re.compile(r"\)\s*(INSERT|UPDATE|DELETE|REPLACE|MERGE)\b", re.IGNORECASE)
-"""``WITH name AS (SELECT ...) UPDATE ...``."""
+_WORDS = re.compile(rf"([A-Za-z]+)(?:{_BLANK}++([A-Za-z]+))?", re.DOTALL)
 
 _CALLS = re.compile(
     rf"(?:SELECT|DO){_BLANK}++(?:`[^`]+`|[\w$]+)(?:{_BLANK}*+\.{_BLANK}*+(?:`[^`]+`|[\w$]+))?{_BLANK}*+\(",
@@ -44,7 +41,10 @@ _FILLS = "CREATE ... SELECT"
 _NEW_TABLE = re.compile(rf"CREATE(?:{_BLANK}++OR{_BLANK}++REPLACE)?{_BLANK}++TABLE\b", re.DOTALL | re.IGNORECASE)
 """A temporary table is another thing: nothing captures it."""
 
-_ANALYZED = re.compile(r"ANALYZE\s+(?:FORMAT\s*=\s*\w+\s+)?(INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+_ANALYZED = re.compile(
+    rf"ANALYZE{_BLANK}++(?:FORMAT{_BLANK}*+={_BLANK}*+\w+{_BLANK}++)?(INSERT|UPDATE|DELETE|REPLACE)\b",
+    re.DOTALL | re.IGNORECASE,
+)
 """MariaDB runs the statement, and shows how it did."""
 
 
@@ -79,8 +79,7 @@ def row_change(statement: str | None, dialect: str = "mysql") -> str | None:
         return None
     verb, second = words[1].upper(), (words[2] or "").upper()
     if verb == "WITH":
-        found = _AFTER_COMMON_TABLES.search(statement)
-        return found[1].upper() if found else None
+        return _after_common_tables(statement, words.start())
     if verb == "ANALYZE":
         found = _ANALYZED.match(statement, words.start())
         return found[1].upper() if found else None
@@ -89,6 +88,20 @@ def row_change(statement: str | None, dialect: str = "mysql") -> str | None:
     if verb in _CHANGES:
         return verb
     return _logged_by_mysql(statement, words.start(), verb) if dialect == "mysql" else None
+
+
+def _after_common_tables(statement: str, at: int) -> str | None:
+    """Return the verb of ``WITH name AS (SELECT ...) UPDATE ...``, in capitals; None if it changes no rows."""
+    is_behind_bracket, end = False, at
+    for piece in _PIECES.finditer(statement, at):
+        is_behind_bracket = is_behind_bracket and not statement[end : piece.start()].strip()
+        word, end = piece[0].upper(), piece.end()
+        if word.startswith(("/*", "--", "#")):
+            continue
+        if is_behind_bracket and word in _CHANGES:
+            return word
+        is_behind_bracket = word == ")"
+    return None
 
 
 def _logged_by_mysql(statement: str, at: int, verb: str) -> str | None:

@@ -249,6 +249,8 @@ def _schema_change(payload: Payload, schema: Described, moment: Moment, options:
     placed = truncates or payload.sequenceId is not None
     change = SchemaChange(
         table=table,
+        database=schema.database if table is None else None,
+        schema=schema.schema if table is None else None,
         position=_position(payload, moment, 0) if placed else changed(*moment.order, 0),
         statement=statement,
         dialect=schema.dialect,

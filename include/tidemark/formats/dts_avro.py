@@ -145,8 +145,7 @@ def decode(message: Message, options: Options) -> list[Event]:
         raise
     if not 0 <= record.seconds <= _LAST_SECOND:
         raise MalformedMessageError(f"`sourceTimestamp` is {record.seconds}, which are no seconds since 1970")
-    operation = OPERATIONS.get(record.operation)
-    if operation is not None:
+    if operation := OPERATIONS.get(record.operation):
         return [_row(record, operation, message, options)]
     if record.operation == "DDL":
         return _schema_change(record, message, options)
@@ -277,8 +276,10 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
     refuse_row_change(statement, DIALECTS.get(record.source, ""))
     subject = subject_of(statement, record.object_name, record.tags)
     emptied = truncated(statement, dialect, subject)
+    table = subject if subject and subject.name else next(iter(emptied), None)
     change = SchemaChange(
-        table=subject if subject is not None and subject.name else (emptied[0] if emptied else None),
+        table=table,
+        database=subject.database if subject and table is None else None,
         position=_position(record, message, options, 0),
         statement=statement,
         dialect=dialect,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -111,7 +112,7 @@ _EACH_PART = re.compile(_PART)
 
 
 def decode(message: Message, options: Options) -> list[Event]:
-    """Return the one event of ``message``.
+    """Return the event of ``message``; of a DROP COLUMN among other operations, also one that counts for them.
 
     Raises:
         DecodeError: the message is set aside.
@@ -122,7 +123,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     meta = envelope.meta
     op = _operation(meta.op or "")
     if op == DROP_COLUMN:
-        return [_dropped_column(envelope, message, options)]
+        return _dropped_column(envelope, message, options)
     operation = OPERATIONS.get(op)
     if operation is None:
         allowed = ", ".join(map(str.upper, [*OPERATIONS, DROP_COLUMN]))
@@ -224,10 +225,11 @@ def _table_id(text: str) -> TableId:
     return TableId(database=None, schema=owner, name=name) if name else TableId(None, None, text)
 
 
-def _dropped_column(envelope: SharePlexMessage, message: Message, options: Options) -> SchemaChange:
+def _dropped_column(envelope: SharePlexMessage, message: Message, options: Options) -> list[Event]:
     """Return a DROP COLUMN. It has a statement if ``data`` or ``key`` names the columns.
 
     The document shows no example of such a message. A member with a value may be another thing than a dropped column.
+    ``size`` counts it among the operations of its transaction, so a control event with its number follows.
 
     Raises:
         IncompleteMessageError: it has such a member.
@@ -243,13 +245,28 @@ def _dropped_column(envelope: SharePlexMessage, message: Message, options: Optio
         )
     drops = ", ".join(f"DROP COLUMN {_identifier(name)}" for name in found)
     names = ".".join(_identifier(part) for part in (table.schema, table.name) if part)
-    return SchemaChange(
+    change = SchemaChange(
         table=table,
         position=_position(meta, DROP_COLUMN, message),
         statement=f"ALTER TABLE {names} {drops}" if drops else "",
         dialect="oracle",
         committed_at=_micros(meta.time),
         captured_at=_micros(meta.posttime),
+    )
+    return [change, *_counted(meta, change)]
+
+
+def _counted(meta: Meta, change: SchemaChange) -> Iterator[ControlEvent]:
+    """Yield the control event that counts for a schema change, where its transaction has other operations."""
+    transaction = _transaction(meta, DROP_COLUMN)
+    if transaction is None or transaction.last is None or (transaction.last and transaction.number == 1):
+        return
+    yield ControlEvent(
+        kind="drop_column",
+        position=(*change.position, 0),
+        committed_at=change.committed_at,
+        captured_at=change.captured_at,
+        transaction=transaction,
     )
 
 

@@ -174,7 +174,7 @@ class StatementRow(LedgerRow, frozen=True, kw_only=True):
     @classmethod
     def of(cls, batch: int, statement: LoggedStatement) -> StatementRow:
         """Return the row of a statement of one batch."""
-        table = statement.table or TableId(statement.database, None, "")
+        table = statement.table or TableId(statement.database, statement.schema, "")
         return cls(
             batch=batch,
             database=table.database,

@@ -36,6 +36,8 @@ class LoggedStatement(msgspec.Struct, frozen=True):
     """Of a part of a statement: the tables that the whole statement changed (``SchemaChange.together``)."""
     database: str | None = None
     """Where the message names no table: the database in which the statement ran."""
+    schema: str | None = None
+    """Where the message names no table: the schema in which the statement ran."""
 
     @property
     def is_load(self) -> bool:

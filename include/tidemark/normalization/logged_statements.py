@@ -40,7 +40,7 @@ def logged_statement(event: SchemaChange, landed_at: int) -> LoggedStatement | N
     times = (event.committed_at, event.captured_at, landed_at)
     at = next(time for time in times if time is not None)
     text = event.statement[:_LONGEST_STATEMENT]
-    return LoggedStatement(event.table, position, event.dialect, text, at, event.together, event.database)
+    return LoggedStatement(event.table, position, event.dialect, text, at, event.together, event.database, event.schema)
 
 
 def _creates_copy(statement: str) -> bool:

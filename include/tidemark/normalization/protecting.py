@@ -78,7 +78,13 @@ def masking_of_dump(source: Source, format_name: str, paths: Sequence[str], opti
         elif isinstance(event, SchemaChange):
             position = encode_position(event.position)
             stated = LoggedStatement(
-                event.table, position, event.dialect, event.statement, event.committed_at, database=event.database
+                event.table,
+                position,
+                event.dialect,
+                event.statement,
+                event.committed_at,
+                database=event.database,
+                schema=event.schema,
             )
             rows.append(StatementRow.of(0, stated))
     return _following(_masking(source), rows, objects)

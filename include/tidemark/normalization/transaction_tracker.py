@@ -42,8 +42,8 @@ READ: Final = (
 
 READ_OF_CONTROLS: Final = (*READ, "detail")
 
-LOGICAL_MESSAGE: Final = "message"
-"""A control event that the source counts among the events of its transaction, and that has a number there."""
+COUNTED: Final = frozenset({"message", "drop_column"})
+"""Control events that the source counts among the events of their transaction, and that have a number there."""
 
 _SETTLE_ROWS: Final = 500_000
 """Rows that a tracker collects before it drops the rows of whole transactions: some tens of megabytes."""
@@ -133,15 +133,16 @@ class Tracker:
         ids, kinds = rows.column("transaction_id"), rows.column("operation")
         if ids.null_count == len(ids):
             return
-        known = pa.array([*BEGINS, *ENDS, *UNDOES, LOGICAL_MESSAGE], pa.string())
+        known = pa.array([*BEGINS, *ENDS, *UNDOES, *COUNTED], pa.string())
         named = rows.filter(pc.and_(ids.is_valid(), pc.is_in(kinds, known)))
         if not named.num_rows:
             return
         kinds = named.column("operation")
         if pc.any(pc.is_in(kinds, pa.array(sorted(MARKERS), pa.string()))).as_py():
             self._result.marked = True
-        ended = pc.is_in(kinds, pa.array(sorted(ENDS), pa.string()))
-        undone = pc.is_in(kinds, pa.array(sorted(UNDOES), pa.string()))
+        counted, last = pc.is_in(kinds, pa.array(sorted(COUNTED), pa.string())), named.column("transaction_last")
+        is_last = pc.and_(counted, pc.fill_null(last, pa.scalar(value=False)))
+        ended = pc.or_(pc.is_in(kinds, pa.array(sorted(ENDS), pa.string())), is_last)
         numbers, nothing = named.column("transaction_number"), pa.scalar(None, pa.int64())
         detail = named.column("detail")
         by_collection = pc.and_(ended, pc.fill_null(pc.starts_with(detail, "{"), pa.scalar(value=False)))
@@ -149,25 +150,19 @@ class Tracker:
             batch,
             "",
             id=named.column("transaction_id"),
-            number=pc.if_else(pc.equal(kinds, LOGICAL_MESSAGE), numbers, nothing),
+            number=pc.if_else(counted, numbers, nothing),
             count=pc.if_else(ended, numbers, nothing),
             counts=pc.if_else(by_collection, detail, pa.scalar(None, pa.string())),
             ended=ended,
-            undone=undone,
+            undone=pc.is_in(kinds, pa.array(sorted(UNDOES), pa.string())),
+            flagged=pc.and_(counted, last.is_valid()),
         )
 
     def _add(self, batch: int, table: str, **columns: pa.Array) -> None:
         """Keep rows of ``_ROWS``, given by column. In a column that is not given, every value is false or null."""
         length = len(columns["id"])
-        constants = {
-            "batch": batch,
-            "table": table,
-            "ended": False,
-            "undone": False,
-            "flagged": False,
-            "truncate": False,
-            "erased": False,
-        }
+        flags = ("ended", "undone", "flagged", "truncate", "erased")
+        constants = {"batch": batch, "table": table, **dict.fromkeys(flags, False)}
         rows = pa.RecordBatch.from_arrays(
             [
                 columns[field.name]

@@ -103,6 +103,17 @@ def _plain(raw: bytes, column: Column) -> str | bytes:
     return _base64(raw, column) if column.type == "binary" else text_of(raw)
 
 
+def _written_octets(raw: bytes) -> str:
+    """Return the text of a JSON string that stands for bytes.
+
+    Raises:
+        ValueError: it is other JSON. Its digits and letters would be read as bytes that nobody wrote.
+    """
+    if raw[:1] != b'"':
+        raise ValueError("bytes are written as a string")
+    return text_of(raw)
+
+
 def _integer(raw: bytes, _column: Column) -> int:
     text = text_of(raw)
     if not INTEGER.fullmatch(text):
@@ -111,7 +122,7 @@ def _integer(raw: bytes, _column: Column) -> int:
 
 
 def _base64(raw: bytes, _column: Column) -> bytes:
-    text = text_of(raw).rstrip("=").replace("-", "+").replace("_", "/")
+    text = _written_octets(raw).rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error as error:
@@ -190,8 +201,8 @@ _ENCODINGS: dict[Encoding, Callable[[bytes, Column], str | bytes]] = {
     Encoding.TEXT: _text,
     Encoding.SCALED_STRUCT: _scaled_struct,
     Encoding.BASE64: _base64,
-    Encoding.LATIN1: lambda raw, _column: text_of(raw).encode("latin-1"),
-    Encoding.HEX: lambda raw, _column: binascii.unhexlify(text_of(raw)),
+    Encoding.LATIN1: lambda raw, _column: _written_octets(raw).encode("latin-1"),
+    Encoding.HEX: lambda raw, _column: binascii.unhexlify(_written_octets(raw)),
     Encoding.EPOCH_SECONDS: _epoch(1_000_000),
     Encoding.EPOCH_MILLIS: _epoch(1000),
     Encoding.EPOCH_MICROS: _epoch(1),

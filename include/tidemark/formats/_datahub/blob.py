@@ -106,6 +106,9 @@ class Described(NamedTuple):
     """None if it lists no columns."""
     key: tuple[str, ...] | None
     dialect: str
+    database: str | None
+    schema: str | None
+    """Beside a table or without one, which a statement may lack."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -118,13 +121,13 @@ def described(schema: bytes) -> Described:
     """
     table_schema = read(_schema, schema) if schema and schema != NULL else TableSchema()
     source = table_schema.source or SourceTable()
-    table = None
-    if source.tableName:
-        table = TableId(database=source.dbName or None, schema=source.schemaName or None, name=source.tableName)
+    database, schema_name = source.dbName or None, source.schemaName or None
+    table = TableId(database, schema_name, source.tableName) if source.tableName else None
     layout = RowLayout(map(_column, table_schema.dataColumn)) if table_schema.dataColumn else None
     if layout is not None and len(layout.names) < len(layout.shape.columns):
         raise MalformedMessageError("`schema.dataColumn` names a column twice")
-    return Described(table, layout, table_schema.primaryKey, DIALECTS.get((source.dbType or "mysql").lower(), ""))
+    dialect = DIALECTS.get((source.dbType or "mysql").lower(), "")
+    return Described(table, layout, table_schema.primaryKey, dialect, database, schema_name)
 
 
 def _column(column: DataColumn) -> Column:

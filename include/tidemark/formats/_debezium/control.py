@@ -166,8 +166,12 @@ def _schema_change(change: SchemaChangeMessage, message: Message) -> Event:
     dialect = DIALECTS.get(source.connector or "", "mysql")
     if verb := row_change(change.ddl, dialect):
         raise statement_only(verb, change.ddl)
+    table = _table(change, source)
+    database, schema = _namespace(change, source) if table is None else (None, None)
     return SchemaChange(
-        table=_table(change, source),
+        table=table,
+        database=database,
+        schema=schema,
         position=position,
         statement=change.ddl,
         dialect=dialect,
@@ -187,13 +191,20 @@ def _together(source: Source) -> tuple[str, ...]:
 
 
 def _table(change: SchemaChangeMessage, source: Source) -> TableId | None:
-    """Return the first changed table, or else the one in ``source``, which lists them for a DROP of several tables."""
-    database = change.databaseName or source.keyspace or source.db or None
-    schema = change.schemaName or source.schema or None
+    """Return the first changed table, or else the one in ``source``, which lists them for a DROP of several tables.
+
+    A statement about a table that the connector does not know names none: that of a database that is not captured.
+    """
+    database, schema = _namespace(change, source)
     name = source.table
     if change.tableChanges and change.tableChanges[0].id:
         name = change.tableChanges[0].id.strip('"').split('"."')[-1]
     return TableId(database=database, schema=schema, name=name) if name else None
+
+
+def _namespace(change: SchemaChangeMessage, source: Source) -> tuple[str | None, str | None]:
+    """Return the database and the schema of a statement."""
+    return change.databaseName or source.keyspace or source.db or None, change.schemaName or source.schema or None
 
 
 _LOGICAL_MESSAGE = re.compile(

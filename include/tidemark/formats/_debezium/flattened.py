@@ -26,6 +26,7 @@ import msgspec
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
 from tidemark.events import Operation
 from tidemark.formats._connect import Struct
+from tidemark.formats._debezium import document_ids
 from tidemark.formats._debezium.log_places import Number
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, members
@@ -61,8 +62,6 @@ _ONLY_QUALIFIED = frozenset({"version", "name", "query"})
 _TRANSACTION = frozenset({"total_order", "data_collection_order"})
 
 _UPDATE_DESCRIPTION = frozenset({"removedFields", "updatedFields", "truncatedArrays"})
-
-_OBJECT_ID = "$oid"
 
 _NOTHING = msgspec.Raw(NULL)
 
@@ -200,11 +199,17 @@ def _shown(value: object) -> str:
     return "null" if value is None else repr(value)[:80]
 
 
-def key_of(key: Struct | None, row: FlatRow) -> Struct | None:
-    """Return the record key with the names of the row's columns: the ``id`` of a document is its column ``_id``."""
+def key_of(key: Struct | None, row: FlatRow, found: Mapping[str, msgspec.Raw]) -> Struct | None:
+    """Return the record key with the names of the row's columns: the ``id`` of a document is its column ``_id``.
+
+    Raises:
+        MalformedMessageError: a deleted document has its id in the key alone, and it may mean either of two.
+    """
     if key is None or key.names != ("id",) or not _is_document(row):
         return key
-    return document_key(key)
+    if row.operation is Operation.DELETE and bytes(found.get("_id", _NOTHING)) == NULL:
+        return document_key(key)
+    return _with_id(bytes(members(key.image)["id"]))
 
 
 def _is_document(row: FlatRow) -> bool:
@@ -218,21 +223,12 @@ def _is_document(row: FlatRow) -> bool:
 
 
 def document_key(key: Struct) -> Struct:
-    """Return the record key ``id`` of a document under the name ``_id``."""
-    raw = bytes(members(key.image)["id"])
-    return Struct(b'{"_id":%b}' % _plain_id(raw), None, ("_id",))
+    """Return the record key ``id`` of a document under the name ``_id``, with the id as documents have it."""
+    return _with_id(document_ids.plain(bytes(members(key.image)["id"])))
 
 
-def _plain_id(raw: bytes) -> bytes:
-    """Return an id as the transform writes it in documents: the digits of an ObjectId, without its wrapping."""
-    try:
-        value = msgspec.json.decode(raw)
-        value = msgspec.json.decode(value) if isinstance(value, str) and _OBJECT_ID in value else value
-    except (msgspec.MsgspecError, RecursionError):
-        return raw
-    if isinstance(value, dict) and value.keys() == {_OBJECT_ID} and isinstance(value[_OBJECT_ID], str):
-        return msgspec.json.encode(value[_OBJECT_ID])
-    return raw
+def _with_id(raw: bytes) -> Struct:
+    return Struct(b'{"_id":%b}' % raw, None, ("_id",))
 
 
 def deleted_image(row: FlatRow, found: Mapping[str, msgspec.Raw], key: Struct | None) -> bytes:

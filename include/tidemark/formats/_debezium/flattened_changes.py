@@ -44,7 +44,7 @@ def change(
     read = _cells(row, found)
     if read is not None:
         row, found = row._replace(image=read.image), members(read.image)
-    key = flattened.key_of(cells.key_of(_connect.key_struct(message.key)) if message.key else None, row)
+    key = flattened.key_of(cells.key_of(_connect.key_struct(message.key)) if message.key else None, row, found)
     layout = ((_connect.row_layout(schema, left_out) if schema else None) or untyped(())).widened(row.columns)
     deleted = row.operation is Operation.DELETE
     image = row.image
