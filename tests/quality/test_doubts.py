@@ -17,7 +17,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import FileRow
 from tidemark.positions import changed, encode_position, loaded
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
-from tidemark.quality.file_places import Series, series_at, series_that_landed
+from tidemark.quality.file_places import Stem, stem_at, stems_that_landed
 from tidemark.quality.gathered import SEVERAL_DATABASES
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source
@@ -375,7 +375,7 @@ def _held(batches: Iterable[tuple[int, Iterable[str]]]) -> list[int]:
     for span in spans:
         before = span.batch - 1
         up_to = [each for each in spans if each.batch <= span.batch]
-        landed = series_that_landed(file for file in files if file.batch <= before)
+        landed = stems_that_landed(file for file in files if file.batch <= before)
         if doubts_about(_source("canal_json"), up_to, before, landed=lambda known=landed: known):
             held.append(span.batch)
     return held
@@ -412,8 +412,8 @@ def test_healthy_runs_of_some_partitions_are_not_held(name: str) -> None:
         (["/l/p1.json"], "/l/p0.json", True),
     ],
 )
-def test_files_are_compared_with_their_series_or_else_with_all(old: list[str], new: str, *, held: bool) -> None:
-    """A series has one folder and one name up to its last number."""
+def test_files_are_compared_with_their_stem_or_else_with_all(old: list[str], new: str, *, held: bool) -> None:
+    """A stem is one folder and one name up to its last number."""
     assert _held([(1, old), (2, [new])]) == [2] * held
 
 
@@ -425,7 +425,7 @@ def test_without_files_in_the_ledger_new_ones_are_compared_with_all() -> None:
     assert doubts_about(_source("canal_json"), first, 1) == {}
 
 
-def test_a_series_is_the_same_in_positions_and_in_paths() -> None:
+def test_a_stem_is_the_same_in_positions_and_in_paths() -> None:
     """Positions have numbers of other lengths otherwise, and the interval as its microseconds."""
     day = datetime(2026, 3, 1, tzinfo=UTC)
     paths = ["/l/p9/f-9.json", "/l/p10/f-010.json", "/l/p010/ü %2F.1.json", "/l/p9/none", "/l/p1/f-7.json.bz2"]
@@ -434,14 +434,14 @@ def test_a_series_is_the_same_in_positions_and_in_paths() -> None:
         for interval in (None, day):
             number = int(interval.timestamp()) * 1_000_000 if interval else 0
             position = encode_position(changed(0, number, order.text(path), 1))
-            assert {series_at(position)} == series_that_landed([_file(1, path, interval)])
+            assert {stem_at(position)} == stems_that_landed([_file(1, path, interval)])
 
 
 def test_the_ledger_is_asked_for_files_only_in_doubt() -> None:
     """A run whose files come behind all others reads no list of files."""
     asked = []
 
-    def landed() -> set[Series]:
+    def landed() -> set[Stem]:
         asked.append(1)
         return set()
 

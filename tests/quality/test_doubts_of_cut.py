@@ -119,7 +119,7 @@ def test_what_a_cut_asks_about(lake: Lake, name: str) -> None:
 
 
 @pytest.mark.parametrize(("landed", "held"), [(1, []), (9, ["t"]), (None, ["t"])])
-def test_files_of_published_batches_tell_which_series_had_some(lake: Lake, landed: int | None, held: list[str]) -> None:
+def test_files_of_published_batches_tell_which_stems_had_some(lake: Lake, landed: int | None, held: list[str]) -> None:
     """Those of the cut's own batch do not, and a lake may list none."""
     source = Source.model_validate({"source": f"of_cut_{next(_numbers)}", "format": "canal_json", "landing": "x"})
     ledger, names = Ledger(lake, source.source), ["/l/t-0-1.json", "/l/t-2-1.json", "/l/t-1-2.json"]

@@ -18,7 +18,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.positions import DELIVERY, is_by_time
 from tidemark.quality.doubt import Doubt
-from tidemark.quality.file_places import Series, ends_of, highest_beside, is_in_file, series_at
+from tidemark.quality.file_places import Stem, ends_of, highest_beside, is_in_file, stem_at
 from tidemark.quality.gathered import of_databases
 from tidemark.quality.restarts import line_and_command, written
 from tidemark.quality.unplaced_loads import of_loads
@@ -43,7 +43,7 @@ def doubts_about(
     spans: Iterable[SpanRow],
     published: int,
     offsets: Iterable[OffsetsRow] = (),
-    landed: Callable[[], set[Series]] = set,
+    landed: Callable[[], set[Stem]] = set,
 ) -> dict[str, list[Doubt]]:
     """Return the doubts about the events of new batches, by the table as source files name it.
 
@@ -52,7 +52,7 @@ def doubts_about(
         spans: what the events of each table span in each batch up to the cut's.
         published: the last batch that is published; later ones are new. Of tables behind it: ``doubts_of_cut``.
         offsets: of the records of Kafka in each batch up to the cut's.
-        landed: returns the series of the files that landed with the published batches, as far as the ledger knows them.
+        landed: returns the stems of the files that landed with the published batches, as far as the ledger knows them.
             It is called only where places in files may be in doubt.
     """
     old, new = defaultdict[str, list[SpanRow]](list), defaultdict[str, list[SpanRow]](list)
@@ -62,7 +62,7 @@ def doubts_about(
     by_offset = source.traits.orders_by_offset
     begun_again = by_offset and _have_begun_again(offsets, published)
     ends = ends_of(span for rows in old.values() for span in rows)
-    known = functools.cache(lambda: {series_at(end) for end in ends} | landed())
+    known = functools.cache(lambda: {stem_at(end) for end in ends} | landed())
     for tables in _logs(old, new, by_offset=by_offset):
         before, now = ([span for name in tables for span in of[name] if _placed(span)] for of in (old, new))
         if by_offset and is_in_file(max(span.newest for span in now)):
@@ -125,11 +125,11 @@ def _came_before(source: Source, before: Sequence[SpanRow], now: Sequence[SpanRo
 
 
 def _misnamed(
-    source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], known: Callable[[], set[Series | None]]
+    source: Source, before: Sequence[SpanRow], now: Sequence[SpanRow], known: Callable[[], set[Stem | None]]
 ) -> list[Doubt]:
     """Return the doubt about new changes that their files order otherwise among old ones than their times do.
 
-    ``known`` returns the series of files that had files before. It is called only if the times and all old places
+    ``known`` returns the stems of files that had files before. It is called only if the times and all old places
     leave a doubt.
     """
     newest = max(span.newest for span in now)

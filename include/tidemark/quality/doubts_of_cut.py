@@ -18,7 +18,7 @@ from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.doubts import doubts_about
-from tidemark.quality.file_places import Series, series_that_landed
+from tidemark.quality.file_places import Stem, stems_that_landed
 from tidemark.sources.model import Source
 
 
@@ -43,7 +43,7 @@ def doubts_of_cut(source: Source, ledger: Ledger, cut: CutRow, into: Mapping[str
     for end, names in sorted(asked.items()):
         before, batch = ends[end - 1], ends[end]
         landed = [span for span in spans if span.batch <= batch]
-        files = partial(_series, ledger, before)
+        files = partial(_stems, ledger, before)
         doubts = doubts_about(source, landed, before, [row for row in offsets if row.batch <= batch], files)
         for name in names & doubts.keys():
             known = {doubt.invariant for doubt in found[name]}
@@ -51,8 +51,8 @@ def doubts_of_cut(source: Source, ledger: Ledger, cut: CutRow, into: Mapping[str
     return dict(found)
 
 
-def _series(ledger: Ledger, published: int) -> set[Series]:
-    return series_that_landed(ledger.files(at_most("batch", published)))
+def _stems(ledger: Ledger, published: int) -> set[Stem]:
+    return stems_that_landed(ledger.files(at_most("batch", published)))
 
 
 def _taken(ledger: Ledger) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Places of changes in files: where the names of files order changes, because nothing else does.
 
-Files of one *series* have one folder, and one name up to its last number: ``orders-0-200.json`` and
-``orders-0-300.json``. A partition or a server writes a series, and several are filled beside each other.
+Files of one *stem* have one folder, and one name up to its last number: ``orders-0-200.json`` and
+``orders-0-300.json``. A partition or a server writes files of a stem of its own, beside those of others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import FileRow
 from tidemark.values.iso8601 import to_micros
 
-Series = tuple[int, str]
+Stem = tuple[int, str]
 """The interval of its files, 0 without one, and their path up to its last number."""
 
 _IN_A_FILE: Final = re.compile(r"\d+\.010\.\d\d(\d+)\.~([^.]*)")
@@ -35,14 +35,14 @@ def is_in_file(position: str) -> bool:
     return _IN_A_FILE.match(position) is not None
 
 
-def series_at(position: str) -> Series | None:
-    """Return the series of the file that a position is a place in; None for any other position."""
+def stem_at(position: str) -> Stem | None:
+    """Return the stem of the file that a position is a place in; None for any other position."""
     found = _IN_A_FILE.match(position)
     return (int(found[1]), _up_to_number(plain(unquote(found[2])))) if found else None
 
 
-def series_that_landed(files: Iterable[FileRow]) -> set[Series]:
-    """Return the series of files that landed."""
+def stems_that_landed(files: Iterable[FileRow]) -> set[Stem]:
+    """Return the stems of files that landed."""
     return {(to_micros(file.interval_start) if file.interval_start else 0, _up_to_number(file.path)) for file in files}
 
 
@@ -51,20 +51,20 @@ def ends_of(spans: Iterable[SpanRow]) -> set[str]:
     return {end for span in spans for end in (span.oldest or span.newest, span.newest)}
 
 
-def highest_beside(before: Sequence[SpanRow], newest: str, known: Callable[[], set[Series | None]]) -> str | None:
+def highest_beside(before: Sequence[SpanRow], newest: str, known: Callable[[], set[Stem | None]]) -> str | None:
     """Return the highest known place of old changes of a table that new ones are compared with; None: with nothing.
 
-    A series that had files before is compared with itself: a partition or a server fills it beside the others. A new
+    A stem that had files before is compared with itself: a partition or a server writes it beside the others. A new
     one is compared with all.
 
     Args:
         before: of old changes.
         newest: the highest place of new ones.
-        known: returns the series that had files before, of any table.
+        known: returns the stems that had files before, of any table.
     """
-    found, series = ends_of(before), series_at(newest)
-    beside = {end for end in found if series_at(end) == series}
-    return max(beside or (() if series in known() else found), default=None)
+    found, stem = ends_of(before), stem_at(newest)
+    beside = {end for end in found if stem_at(end) == stem}
+    return max(beside or (() if stem in known() else found), default=None)
 
 
 def _up_to_number(path: str) -> str:
