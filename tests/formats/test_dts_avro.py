@@ -23,11 +23,12 @@ from tidemark.errors import (
     UnreadableValueError,
 )
 from tidemark.events import ChangeEvent, ControlEvent, Encoding, Message, Operation, SchemaChange
-from tidemark.formats import dts_avro
+from tidemark.formats import Placing, dts_avro
 from tidemark.formats._dts import types as dts_types
 from tidemark.formats._dts.charsets import names_of
 from tidemark.formats._dts.record import OPERATIONS
 from tidemark.normalization.canonical_json import event_to_json
+from tidemark.positions import encode_position
 from tidemark.values.plain import read_value
 
 CASES = sorted(path.parent for path in (FIXTURES / "dts_avro").glob("*/records.jsonl"))
@@ -487,6 +488,32 @@ def test_logical_names_of_polardb_x() -> None:
     row = {"operation": "INSERT", "fields": [["id", 8]], "after": [ID], "source": "DRDS"}
     (event,) = decode(object="shop_0001.orders_0007", tags=tags, **row)
     assert str(event.table) == "shop.orders"
+
+
+@pytest.mark.parametrize("tags", [
+    {"l_db_name": "mall", "l_tb_name": "carts"}, {"l_tb_name": "carts"}, {"l_db_name": "mall"},
+])  # fmt: skip
+@pytest.mark.parametrize("source", ["MySQL", "DRDS"])
+def test_shards_of_polardb_x_are_ordered_by_the_dump(source: str, tags: dict[str, str]) -> None:
+    """Each shard counts in the log of its own server: a row that moves to another one must not fall behind."""
+    row = {"source": source, "fields": [["id", 3]], "tags": {**PRIMARY, **tags}}
+    old = {"object": "mall_0002.carts_b_2", "position": "900100@311", "operation": "DELETE", "before": [ID], **row}
+    new = {"object": "mall_0006.carts_b_6", "position": "4400@9", "operation": "INSERT", "after": [ID], **row}
+    records = [
+        Message(value=dts_records.encode(each), file="f", place=at, partition=2, offset=at)
+        for at, each in enumerate((old, new), start=70)
+    ]
+    events = [dts_avro.decode(each, dts_avro.Options())[0] for each in records]
+    assert [event.position for event in events] == [(1, 1, 2, 70), (1, 1, 2, 71)]
+    assert dts_avro.TRAITS.placing(encode_position(events[0].position)) is Placing.DUMP
+
+
+def test_a_statement_of_polardb_x_is_placed_by_the_dump() -> None:
+    """Its log is the one of a single shard, or of none."""
+    tags = {"l_db_name": "mall", "l_tb_name": "carts"}
+    for statement in ("ALTER TABLE carts ADD note TEXT", "TRUNCATE TABLE carts"):
+        for number, event in enumerate(decode(operation="DDL", object="mall.carts", tags=tags, after=statement)):
+            assert event.position == (1, 0, 0, "f", 7, number)
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,15 @@ def test_offsets_of_kafka_rise() -> None:
 def test_every_format_is_told() -> None:
     """A new format has to say it."""
     assert sorted({name for name, _ in RANK}) == sorted(formats.names())
+
+
+def test_places_in_a_binary_log_rise_wherever_they_were_dumped() -> None:
+    """DTS: in a topic as in files, and of a log that is called like the mark of an offset."""
+    operations = next(case for case in cases("dts_avro") if case.folder.name == "operations")
+    assert _ranks(operations, partition=4, offset=9) == {True}
+    traits = formats.traits_of("dts_avro")
+    in_dump = ((1, 4, 9), (1, 4, 9, 0), (0, 7, "a.jsonl", 9), (0, 7, "a.jsonl", 9, 0))
+    for place in in_dump:
+        assert traits.placing(encode_position((1, *place))) is formats.Placing.DUMP
+        for log in (0, 1, 12):
+            assert traits.placing(encode_position((1, log, 500, *place))) is formats.Placing.LOG

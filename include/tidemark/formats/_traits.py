@@ -38,7 +38,8 @@ class Traits:
     places_statements: bool = False
     """Whether all DDL has a position in the log that rows of all tables share: renames of tables are followed."""
     placing_of: Callable[[Sequence[str]], Placing | None] | None = None
-    """Says what a statement's position can be compared with, where only some have a position in the log."""
+    """Says what a position can be compared with, where only some statements have one in the log. A table some of whose
+    rows have a place in the log, and others a place in the dump, holds the cut."""
     ranks_by_commit: Callable[[Sequence[str]], bool] | None = None
     """Says whether a position rises with the commits of the log that it counts in, in each partition: a later change
     with a lower position is then of another log. None: nothing is concluded."""

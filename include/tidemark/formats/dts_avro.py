@@ -15,13 +15,12 @@ without a schema id. This is one as JSON, with short names for the branches of t
 Images are positional: value *i* belongs to field *i*. ``EmptyObject`` NULL is null, and NONE is *not captured*. The
 JSON of an image is built here, once: numbers as text, bytes as Base64, times in ISO 8601. The key stands in the tag
 ``pk_uk_info``. A MySQL position is log and offset. It repeats within a statement, so the place in the dump follows.
+Records from shards of PolarDB-X name MySQL as their source, too (``_dts/places``).
 """
 
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -29,16 +28,16 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from tidemark.errors import MalformedMessageError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, Shape, Transaction
-from tidemark.formats import Placing, Traits
+from tidemark.formats import Traits
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
 from tidemark.formats._dts.ddl import DIALECTS, refuse_row_change, subject_of, truncated
 from tidemark.formats._dts.fields import Fields, merged
 from tidemark.formats._dts.names import key_of, table_of
+from tidemark.formats._dts.places import is_physical, placing_of, position_of, ranks_by_commit
 from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
-from tidemark.formats._positions import of_offsets
 from tidemark.positions import Position, changed, loaded
 
 TOOLS = ("Alibaba DTS",)
@@ -46,20 +45,7 @@ TOOLS = ("Alibaba DTS",)
 UNTOLD = ("whether a number is unsigned", "text from bytes in a column that is always null")
 
 
-def _placing_of(parts: Sequence[str]) -> Placing:
-    """Return what a statement's position can be compared with: it has log and offset, or the place in the dump alone.
-
-    The longest place in the dump is four parts, between the rank and the number in the message.
-    """
-    return Placing.LOG if len(parts) > 6 else Placing.DUMP
-
-
-def _ranks_by_commit(parts: Sequence[str]) -> bool:
-    """Return whether a position rises with the commits: log and offset do, and offsets of Kafka."""
-    return _placing_of(parts) is Placing.LOG or of_offsets(parts)
-
-
-TRAITS = Traits(ranks_copies=True, placing_of=_placing_of, ranks_by_commit=_ranks_by_commit)
+TRAITS = Traits(ranks_copies=True, placing_of=placing_of, ranks_by_commit=ranks_by_commit)
 
 OPERATIONS = {
     "INSERT": Operation.INSERT,
@@ -88,12 +74,7 @@ CONTROLS = {
 _LAST_SECOND = 253_402_300_799
 """The last second of the year 9999. A larger number does not count seconds."""
 
-_POSITION = re.compile(r"([0-9]{1,19})@([0-9]{1,19})")
-
 _NO_TRANSACTION = frozenset({"", "0"})
-
-_PHYSICAL = "<->"
-"""Stands in positions from readers of physical logs. They count nanoseconds, whatever the source."""
 
 _IN_MICROSECONDS = frozenset({"MySQL", "PostgreSQL"})
 
@@ -135,7 +116,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     charset, fraction = options.charset, options.fraction
 
     def style_of(source: str, position: str) -> Style:
-        return _style_of(source, charset, fraction, physical=_PHYSICAL in position)
+        return _style_of(source, charset, fraction, physical=is_physical(position))
 
     try:
         record = dts_record.read(message.value, style_of)
@@ -221,15 +202,7 @@ def _absent(fields: Fields, after: Image | None) -> tuple[str, ...]:
 
 
 def _position(record: Record, message: Message, options: Options, *last: int) -> Position:
-    """Return log and offset of a MySQL position, then the place in the dump; for other sources, the place alone."""
-    if options.order == "source" and record.source == "MySQL" and _PHYSICAL not in record.position:
-        match = _POSITION.fullmatch(record.position)
-        if match is None:
-            raise MalformedMessageError(
-                f"`sourcePosition` is {record.position[:60]!r}, and MySQL's is offset@log; see the option `order`"
-            )
-        return changed(int(match[2]), int(match[1]), *message.order, *last)
-    return changed(*message.order, *last)
+    return position_of(record, message, *last, by_source=options.order == "source")
 
 
 def _transaction(record: Record) -> Transaction | None:

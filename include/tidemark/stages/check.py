@@ -34,6 +34,7 @@ from tidemark.quality import (
     freshness,
     lone_tombstones,
     missing_offsets,
+    mixed_orders,
     outdated_ranks,
     schema_drift,
     unfit_entries,
@@ -88,7 +89,8 @@ def run(source: Source) -> StageReport:
     batches = JudgedBatches.of(ledger, last, cut)
     of_messages = _of_messages(lake, ledger, source, batches, offsets)
     of_file = (*unfit_entries.judged(once, source), *outdated_ranks.judged(once, source, batches, cut))
-    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *of_file]
+    of_order = mixed_orders.judged(once, source, batches, cut)
+    findings = [*of_messages, *_freshness(ledger, source, [*past, *rows]), *of_file, *of_order]
     whole = of_source(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradiction_checks.blocking(contradictions, source).items():
