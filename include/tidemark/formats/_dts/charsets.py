@@ -23,6 +23,12 @@ def _table(codec: str, own: Mapping[int, str]) -> str:
     return "".join(own.get(byte) or bytes([byte]).decode(codec, "ignore") or _UNDEFINED for byte in range(256))
 
 
+_BY_MARK: Final = "utf-16 by its mark"
+"""The set UTF-16. A mark at the beginning says the order of the bytes. Without one it is big-endian (RFC 2781, 4.3), as
+in Java, in which DTS's SDK is written. Python's codec takes the order of the machine."""
+
+_MARKS: Final = frozenset({codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE})
+
 _OF_MYSQL: Final[Mapping[str, str]] = {
     # Windows leaves five bytes undefined; MySQL keeps them.
     "mysql latin1": _table("cp1252", {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
@@ -55,7 +61,7 @@ OTHERS: Mapping[str, str] = {
     "iso_8859_1": "latin_1", "latin9": "iso8859_15", "win1250": "cp1250", "win1251": "cp1251", "win1252": "cp1252",
     "windows-1252": "cp1252", "euc_cn": "gb2312", "euc_jp": "euc_jp", "euc_kr": "euc_kr", "sjis": "shift_jis",
     "big5": "big5", "gbk": "gbk", "gb2312": "gb2312", "gb18030": "gb18030", "cp936": "gbk", "cp950": "cp950",
-    "utf-16": "utf_16", "utf-16le": "utf_16_le", "utf-16be": "utf_16_be", "utf8mb4": "utf-8",
+    "utf-16": _BY_MARK, "utf-16le": "utf_16_le", "utf-16be": "utf_16_be", "utf8mb4": "utf-8",
 }  # fmt: skip
 
 
@@ -75,6 +81,8 @@ def decode(content: bytes, charset: str, names: Mapping[str, str]) -> str:
         known = ", ".join(sorted(names))
         named = f"the character set '{charset[:40]}'" if charset else "no character set"
         raise UnreadableValueError(f"text in {named}, and these are known: {known}")
+    if codec == _BY_MARK:
+        codec = "utf_16" if content[:2] in _MARKS else "utf_16_be"
     try:
         if codec in _OF_MYSQL:
             return codecs.charmap_decode(content, "strict", _OF_MYSQL[codec])[0]
