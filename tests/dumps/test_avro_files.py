@@ -191,6 +191,17 @@ def _kafka_row(schema: dict[str, Any], **fields: Any) -> bytes:
     return encoded(schema, {**datum, **fields})
 
 
+def test_an_offset_without_a_partition_is_refused(tmp_path: Path) -> None:
+    """Offsets of several partitions are no order. Records without either stand in the order of the file."""
+    schema = _kafka_with(partition=["null", "int"], offset=["null", "long"])
+    neither = _kafka_row(schema, partition=None, offset=None)
+    path = write(tmp_path, container(schema, [[neither, _kafka_row(schema, partition=None, offset=41)]]))
+    with pytest.raises(LandingError, match="an offset without a partition, which orders nothing"):
+        containers.inspect(path)
+    (row,) = rows(write(tmp_path, container(schema, [[neither]])))
+    assert (row["partition"], row["offset"]) == (None, None)
+
+
 def test_kafka_values_of_other_types(tmp_path: Path) -> None:
     """Text is JSON or Base64, as in JSON lines; an embedded Record is its binary form; times may be in microseconds."""
     text = _kafka_with(value="string", key="string")

@@ -804,6 +804,21 @@ def test_parquet_of_other_columns_is_refused(tmp_path: Path, columns: dict[str, 
         containers.inspect(str(tmp_path / "a.parquet"))
 
 
+def test_parquet_with_an_offset_without_a_partition_is_refused(tmp_path: Path) -> None:
+    """Offsets of several partitions are no order. Rows without either stand in the order of the file."""
+    rows = {"topic": ["t"] * 3, "offset": [7, None, 8], "value": ["{}"] * 3}
+    kind = pa.schema(
+        [("topic", pa.string()), ("offset", pa.int64()), ("value", pa.string()), ("partition", pa.int32())]
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({**rows, "partition": [0, None, None]}, schema=kind), path)
+    with pytest.raises(LandingError, match=r"a\.parquet: .*row 3: an offset without a partition"):
+        containers.inspect(str(path))
+    pq.write_table(pa.table({**rows, "partition": [0, 5, 1]}, schema=kind), path)
+    found = pa.Table.from_batches(containers.read(str(path))).to_pydict()
+    assert (found["partition"], found["offset"]) == ([0, 5, 1], [7, None, 8])
+
+
 @pytest.mark.parametrize(
     ("suffix", "compressor"),
     [

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidemark.avro.binary import chunk, varint
 from tidemark.avro.skipping import AvroType, branch_of
-from tidemark.dumps.kafka_records import bytes_of_key, bytes_of_text
+from tidemark.dumps.kafka_records import WITHOUT_PARTITION, bytes_of_key, bytes_of_text
 
 Row = tuple[bytes | None, bytes | None, str | None, int | None, int | None, int | None]
 """The columns of ``MESSAGES`` after ``place``."""
@@ -69,6 +69,8 @@ def _record_reader(schema: AvroType) -> Read:
                 place = kind.skip(buffer, place)
             else:
                 row[number], place = _READERS[number](kind, buffer, place)
+        if row[_PARTITION] is None and row[_OFFSET] is not None:
+            raise ValueError(WITHOUT_PARTITION)
         return tuple(row), place  # type: ignore[return-value]
 
     return read
@@ -116,7 +118,9 @@ def _number(least: int, most: int) -> Callable[[AvroType, bytes, int], tuple[int
     return read
 
 
-_PLACES: Final = {"key": 0, "value": 1, "topic": 2, "partition": 3, "offset": 4, "timestamp": 5}
+_PARTITION, _OFFSET = 3, 4
+
+_PLACES: Final = {"key": 0, "value": 1, "topic": 2, "partition": _PARTITION, "offset": _OFFSET, "timestamp": 5}
 
 _READERS: Final[tuple[Callable[[AvroType, bytes, int], tuple[bytes | int | str | None, int]], ...]] = (
     _bytes(bytes_of_key), _bytes(bytes_of_text), _topic,

@@ -236,7 +236,17 @@ def _parquet_batch(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
             arrays.append(_column(rows.column(field.name), field))
         else:
             arrays.append(pa.nulls(rows.num_rows, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+    batch = pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+    unplaced = pc.and_(pc.is_null(batch.column("partition")), pc.is_valid(batch.column("offset")))
+    if pc.any(unplaced).as_py():
+        raise pa.ArrowInvalid(f"row {first + pc.index(unplaced, value=True).as_py()}: {WITHOUT_PARTITION}")
+    return batch
+
+
+WITHOUT_PARTITION: Final = (
+    "an offset without a partition, which orders nothing: write the partition too (0 if the topic has one), or leave "
+    "both null, and the place in the file is the order"
+)
 
 
 def _column(column: pa.Array, field: pa.Field) -> pa.Array:
