@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 
 from tidemark.dumps import containers, datahub_csv, stored_file
 from tidemark.dumps.beyond_limit import Header, header_of
+from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import LandingError
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
@@ -802,6 +803,44 @@ def test_parquet_of_other_columns_is_refused(tmp_path: Path, columns: dict[str, 
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with pytest.raises(LandingError, match=reason):
         containers.inspect(str(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize("name", ["value", "key", "topic", "partition", "offset", "timestamp"])
+def test_parquet_of_kafka_records_that_names_a_column_twice_is_refused(tmp_path: Path, name: str) -> None:
+    """Which of the two holds the message is not known. A column that is not read may be there twice."""
+    columns = {
+        "topic": ["t"], "partition": [0], "offset": [4], "timestamp": [5], "key": [b"k"], "value": [b"{}"], "note": [1],
+    }  # fmt: skip
+    path = tmp_path / "twice.parquet"
+    for again in (name, "note"):
+        arrays = [*map(pa.array, columns.values()), pa.array(columns[again])]
+        pq.write_table(pa.Table.from_arrays(arrays, names=[*columns, again]), path)
+        if again == "note":
+            assert values(str(path)) == [b"{}"]
+            continue
+        with pytest.raises(LandingError, match=rf"twice\.parquet: Parquet that names a column twice: {name}; write"):
+            containers.inspect(str(path))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["opened", "read"])
+def test_what_no_reader_foresaw_refuses_the_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    """The error names the file. What fails when a batch is written is no fault of the file, and stays as it is."""
+    path = write(tmp_path, "odd.jsonl", LINE)
+
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError("no such thing")
+
+    with pytest.raises(ZeroDivisionError):
+        containers.inspect(path, fails)
+    if late:
+        monkeypatch.setattr(containers, "_TO_BATCH", dict.fromkeys(Wrapping, fails))
+    else:
+        monkeypatch.setattr(containers, "layout_of", lambda *_, **__: fails())
+    for run in (containers.inspect, rows):
+        with pytest.raises(LandingError, match=r"odd\.jsonl: cannot be read.*\(ZeroDivisionError: no such thing\)"):
+            run(path)
 
 
 def test_parquet_with_an_offset_without_a_partition_is_refused(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from tidemark.dumps import avro_file, console_lines, datahub_csv, datahub_parquet, json_lines, kafka_records, kcat
 from tidemark.dumps.beyond_limit import LIMIT, MARK
+from tidemark.dumps.content import Content, guarded
 from tidemark.dumps.foreign import refuse_foreign
 from tidemark.dumps.json_lines import Group
 from tidemark.dumps.json_text import TextLayout, Values, layout_of
@@ -68,20 +69,6 @@ class Inspection:
     """Whether the messages are wrapped as Kafka records."""
     unended: bool = False
     """Whether the last message has no end, so that it may be cut."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """What a dump file holds, judged by its beginning; ``container`` is as in ``Inspection``."""
-
-    container: str
-    wrapping: Wrapping
-    batches: Iterator[pa.RecordBatch]
-
-    @property
-    def kafka(self) -> bool:
-        """Whether the messages are wrapped as Kafka records."""
-        return self.wrapping is not Wrapping.PLAIN
 
 
 def inspect(
@@ -160,6 +147,7 @@ def opened_content(path: str) -> Iterator[Content]:
         yield _open(stored, _BATCH_MESSAGES, _BATCH_BYTES)
 
 
+@guarded
 def _open(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None = None) -> Content:
     if stored.head().startswith(b"PAR1"):
         return _open_parquet(stored, batch_messages, batch_bytes)

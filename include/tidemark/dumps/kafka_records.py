@@ -147,7 +147,8 @@ def parquet_batches(
     """Yield the Kafka records in the rows of a Parquet file, as batches of ``MESSAGES``.
 
     Raises:
-        LandingError: the file is damaged, a column is missing or has another type, or a limit is exceeded.
+        LandingError: the file is damaged, a column is missing, is there twice or has another type, or a limit is
+            exceeded.
     """
     with reading(stored.path), source:
         schema = metadata.schema.to_arrow_schema()
@@ -194,6 +195,8 @@ def _check_columns(schema: pa.Schema, path: str) -> None:
             f"{path}: Parquet without column {', '.join(missing)}; Kafka records have topic, partition, offset, "
             "timestamp, key and value"
         )
+    if twice := [name for name in (*kinds, *optional) if schema.names.count(name) > 1]:
+        raise LandingError(f"{path}: Parquet that names a column twice: {', '.join(twice)}; write each once")
     for name, is_right in {**kinds, **optional}.items():
         if name in schema.names and not is_right(schema.field(name).type):
             raise LandingError(f"{path}: Parquet column {name} is {schema.field(name).type}; write it as Kafka has it")
