@@ -26,7 +26,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tidemark.dumps import containers, datahub_csv, stored_file
+from tidemark.dumps import beyond_limit, containers, datahub_csv, stored_file
 from tidemark.dumps.beyond_limit import Header, header_of
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import LandingError
@@ -959,12 +959,23 @@ def test_a_long_kafka_record_is_set_aside_alone(tmp_path: Path) -> None:
     (batch,) = [pa.Table.from_batches(containers.read(str(tmp_path / "a.parquet"), limit=66_000)).to_pydict()]
     assert (batch["offset"], batch["value"][0], batch["value"][3]) == ([1, 2, 3, 4], None, b"{}")
     assert batch["key"] == [None, b"k", None, b"k"]
-    assert [getattr(header_of(value), "size", None) for value in batch["value"]] == [None, 70_000, 270_000, None]
+    assert [getattr(header_of(value), "size", None) for value in batch["value"]] == [None, 70_001, 270_000, None]
     line = b'{"topic":"t","partition":0,"offset":%d,"value":"{%s}"}\n'
     path = write(tmp_path, "a.json", line % (1, b"") + line % (2, b" " * 200) + line % (3, b""))
     found = pa.Table.from_batches(containers.read(path, limit=100)).to_pydict()
     assert (found["offset"], found["place"]) == ([1, None, 3], [1, 2, 3])
     assert header_of(found["value"][1]) is not None
+
+
+@pytest.mark.parametrize("key", [b"", b"k" * 100, b"k" * (66 << 10)])
+def test_a_record_that_is_too_long_by_its_key_says_the_size_of_both(key: bytes) -> None:
+    """So the limit that the reason asks for is one at which the record is read."""
+    limit = 1 << 20
+    _, value = beyond_limit.record(key, b"v" * (limit - 10), limit)
+    header = header_of(value)
+    assert header is not None
+    assert (header.size, header.limit) == (limit - 10 + len(key), limit)
+    assert f"`max_message_mib: {2 if key else 1}` or more" in beyond_limit.detail(header)
 
 
 def test_a_file_that_begins_with_a_long_record_is_known_as_kafka(

@@ -86,12 +86,14 @@ def within(message: bytes, limit: int) -> bytes:
 
 
 def record(key: bytes | None, value: bytes | None, limit: int) -> tuple[bytes | None, bytes]:
-    """Return the key of a Kafka record that is too long, and what is kept of its value; a key that is too long goes."""
+    """Return the key of a Kafka record that is too long, and what is kept of its value; a key that is too long goes.
+
+    The limit is for key and value together, so the size that is kept is of both.
+    """
     long = TooLong(limit)
     long.add(value or b"")
-    if key is None or len(key) <= KEPT:
-        return key, long.kept()
-    return None, long.kept(len(key) + len(value or b""))
+    kept = long.kept(len(key or b"") + len(value or b""))
+    return (key if key is None or len(key) <= KEPT else None), kept
 
 
 def header_of(message: bytes | None) -> Header | None:
