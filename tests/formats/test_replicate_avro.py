@@ -28,6 +28,7 @@ from tidemark import formats
 from tidemark.errors import MalformedMessageError, MissingMetadataError, UnknownOperationError, UnknownTypeError
 from tidemark.events import ChangeEvent, Message, SchemaChange
 from tidemark.formats import replicate_avro, replicate_json
+from tidemark.formats._replicate.avro_columns import LOGICAL
 from tidemark.normalization.canonical_json import event_to_json
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats" / "replicate_avro.md"
@@ -316,6 +317,43 @@ def test_headers_of_other_types_are_refused() -> None:
         decode(in_avro("DT", written(odd, body)), known)
 
 
+def test_a_row_without_headers_is_refused() -> None:
+    """The schema may allow null for them."""
+    nullable = data_schema({"id": "long"})
+    nullable["fields"][2]["type"] = ["null", HEADERS]
+    body = written(nullable, {"data": {"id": 1}, "beforeData": None, "headers": None})
+    with pytest.raises(MalformedMessageError, match="`headers` is null"):
+        decode(in_avro("DT", body), known_of(metadata_in_avro(ORDERS, nullable)))
+
+
+def _with_old_record(**columns: object) -> dict[str, Any]:
+    """The schema of rows with a date and a double, and with an old row of other columns."""
+    schema = data_schema({"id": "long", "day": {"type": "int", "logicalType": "date"}, "size": "double"})
+    fields = [{"name": name, "type": ["null", kind]} for name, kind in columns.items()]
+    schema["fields"][1]["type"] = ["null", {"type": "record", "name": "Old", "fields": fields}]
+    return schema
+
+
+def test_an_old_row_may_lack_columns() -> None:
+    """Those that it has are read; the double that it lacks is absent."""
+    schema = _with_old_record(id="long", day={"type": "int", "logicalType": "date"})
+    new = {"id": 5, "day": 20_000, "size": 1.5}
+    event = decode(
+        row_in_avro(schema, row("UPDATE", new, {"id": 4, "day": 19_000})), known_of(metadata_in_avro(ORDERS, schema))
+    )
+    assert (json.loads(event.before), json.loads(event.after)) == ({"id": 4, "day": 19_000}, new)
+
+
+@pytest.mark.parametrize(("columns", "named"), [
+    ({"id": "long", "day": "int"}, "day"), ({"id": "string", "size": "float"}, "id, size"),
+])  # fmt: skip
+def test_an_old_row_of_other_types_is_refused(columns: dict[str, object], named: str) -> None:
+    """It would be read by the types of the new row: days since 1970 where a plain number stands."""
+    schema = _with_old_record(**columns)
+    with pytest.raises(MalformedMessageError, match=f"`beforeData` has other types than `data` for {named}"):
+        decode(metadata_in_avro({"note": column(1, "STRING")}, schema))
+
+
 def test_unknown_operation_is_named() -> None:
     """An operation that the schema knows and Replicate does not is set aside with its name."""
     merging = data_schema({"id": "long"})
@@ -367,4 +405,4 @@ def test_document_types_are_those_of_the_code() -> None:
         schema = data_schema({"c": avro})
         event = decode(metadata_in_avro({"c": column(1, base, int(precision), int(scale))}, schema))
         assert (name, [(each.type, each.encoding.value) for each in event.shape.columns]) == (name, [(type_, encoding)])
-    assert {*replicate_avro.LOGICAL, ("bytes", "decimal"), ("fixed", "decimal")} <= kinds
+    assert {*LOGICAL, ("bytes", "decimal"), ("fixed", "decimal")} <= kinds

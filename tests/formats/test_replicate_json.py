@@ -359,6 +359,15 @@ def test_sequence_is_a_number() -> None:
     assert first.position < second.position
 
 
+def test_a_sequence_of_35_digits_may_be_a_number() -> None:
+    """It has the place that its text has; the bound is that of a text, 60 digits."""
+    for digits in ("20260102030405010000000000000000007", "9" * 60):
+        as_text, as_number = (decode(row("INSERT", DATA, changeSequence=each)) for each in (digits, int(digits)))
+        assert as_number.position == as_text.position == (1, int(digits), 0)
+    with pytest.raises(MalformedMessageError, match="changeSequence"):
+        decode(row("INSERT", DATA, changeSequence=10**60))
+
+
 def test_change_without_sequence_stands_at_its_time() -> None:
     """Its time is the first 16 digits of a sequence, so it stands among those that have one; then the dump's order."""
     missing = decode(row("INSERT", DATA, changeSequence=None, timestamp="2026-01-02 03:04:05.129"))

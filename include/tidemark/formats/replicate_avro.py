@@ -19,21 +19,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from tidemark.avro.reading import Tree, reader, reader_of, resolve
-from tidemark.errors import MalformedMessageError, UnknownOperationError, UnknownTypeError
-from tidemark.events import Column, ControlEvent, Encoding, Event, Message
+from tidemark.avro.reading import reader, reader_of, resolve
+from tidemark.errors import MalformedMessageError, UnknownOperationError
+from tidemark.events import ControlEvent, Event, Message
 from tidemark.formats import NOTHING, Known, Traits
 from tidemark.formats._json import RowLayout, members, read
 from tidemark.formats._positions import of_a_sequence
+from tidemark.formats._replicate.avro_columns import check_old, column_of, record_of, stored_type
 from tidemark.formats._replicate.changes import change, schema_change
 from tidemark.formats._replicate.structure import Structure, facts, index
 from tidemark.formats._replicate.structure_of_row import structure_named, structure_of_bytes
-from tidemark.formats._replicate.types import column
 from tidemark.formats._replicate.wire import (
     DATA,
     MAGIC,
@@ -43,7 +42,6 @@ from tidemark.formats._replicate.wire import (
     MetadataBody,
     Options,
     Row,
-    TableColumn,
     content,
     parsed,
 )
@@ -70,34 +68,6 @@ _envelope = reader_of({
 })  # fmt: skip
 """Reads an envelope. The schema is copied from the document."""
 
-LOGICAL: dict[tuple[str, str], tuple[str, Encoding]] = {
-    ("int", "date"): ("date", Encoding.EPOCH_DAYS),
-    ("int", "time-millis"): ("string", Encoding.MILLIS_OF_DAY),
-    ("long", "time-micros"): ("string", Encoding.MICROS_OF_DAY),
-    ("long", "timestamp-millis"): ("timestamp", Encoding.EPOCH_MILLIS),
-    ("long", "timestamp-micros"): ("timestamp", Encoding.EPOCH_MICROS),
-    ("long", "timestamp-nanos"): ("timestamp", Encoding.EPOCH_NANOS),
-    ("long", "local-timestamp-millis"): ("timestamp", Encoding.EPOCH_MILLIS),
-    ("long", "local-timestamp-micros"): ("timestamp", Encoding.EPOCH_MICROS),
-    ("long", "local-timestamp-nanos"): ("timestamp", Encoding.EPOCH_NANOS),
-}
-"""Avro type and logical type to column type. Replicate's DATETIME has no zone. Bytes with the logical type decimal are
-not listed: the schema gives their digits. Any other logical type says nothing about how the value is stored."""
-
-PHYSICAL: dict[str, tuple[str, Encoding]] = {
-    "boolean": ("boolean", Encoding.TEXT),
-    "int": ("int", Encoding.TEXT),
-    "long": ("long", Encoding.TEXT),
-    "float": ("float", Encoding.TEXT),
-    "double": ("double", Encoding.TEXT),
-    "string": ("string", Encoding.PLAIN),
-    "enum": ("string", Encoding.PLAIN),
-    "null": ("string", Encoding.PLAIN),
-    "bytes": ("binary", Encoding.BASE64),
-    "fixed": ("binary", Encoding.BASE64),
-}
-"""Avro type to column type, for columns that metadata lacks. Bytes stay bytes, whatever metadata says."""
-
 
 class Wire(msgspec.Struct, frozen=True, gc=False):
     """One message without its envelope, undecoded."""
@@ -116,14 +86,17 @@ class AvroStructure(Structure):
         if not stored.dataSchema:
             raise MalformedMessageError("a metadata message without `dataSchema`: its rows cannot be read")
         tree = resolve(stored.dataSchema)
-        row = _record(tree, "data")
-        _record(tree, "headers")
+        row = record_of(tree, "data")
+        record_of(tree, "headers")
         listed = stored.tableStructure["tableColumns"]
-        layout = RowLayout(_column(name, field, listed.get(name)) for name, field in row.items())
+        layout = RowLayout(column_of(name, field, listed.get(name)) for name, field in row.items())
+        check_old(tree, listed)
         table, ordinals, key, version = facts(stored)
         super().__init__(table, layout, ordinals, key, version=version)
         self.read = reader(tree)
-        self.floats = tuple(name for name, field in row.items() if _stored(name, field)["type"] in {"float", "double"})
+        self.floats = tuple(
+            name for name, field in row.items() if stored_type(name, field)["type"] in {"float", "double"}
+        )
 
 
 def metadata(message: Message, options: Options) -> tuple[str, bytes] | None:  # noqa: ARG001 - every format's arguments
@@ -227,6 +200,8 @@ def _row(table: AvroStructure, wire: Wire) -> Row:
     """Return a data message, read with the schema of its table."""
     datum = table.read(wire.message)
     data, before, headers = datum.get("data"), datum.get("beforeData"), datum["headers"]
+    if headers is None:
+        raise MalformedMessageError("`headers` is null: neither operation nor place of the change is known")
     for mask in ("changeMask", "columnMask"):
         if type(headers.get(mask)) is bytes:
             headers[mask] = headers[mask].hex()
@@ -244,57 +219,7 @@ def _image(row: dict[str, Any] | None, table: AvroStructure) -> bytes | None:
     if row is None:
         return None
     for name in table.floats:
-        value = row[name]
+        value = row.get(name)
         if value is not None and not math.isfinite(value):
             row[name] = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return msgspec.json.encode(row)
-
-
-def _record(tree: Tree, name: str) -> Mapping[str, Tree]:
-    """Return the fields of a record in the schema of data messages."""
-    field = _stored(name, tree.get("fields", {}).get(name, {"type": "missing"}))
-    if field["type"] != "record":
-        raise MalformedMessageError(f"`dataSchema` has no record `{name}`")
-    fields: Mapping[str, Tree] = field["fields"]
-    return fields
-
-
-def _stored(name: str, tree: Tree) -> Tree:
-    """Return the type of a field. A union may have one type beside null."""
-    if tree["type"] != "union":
-        return tree
-    branches: list[Tree] = [branch for branch in tree["branches"] if branch["type"] != "null"]
-    if len(branches) > 1:
-        raise UnknownTypeError(f"`{name[:80]}` is an Avro union of several types; Replicate writes one, or null")
-    return branches[0] if branches else {"type": "null"}
-
-
-def _column(name: str, tree: Tree, listed: TableColumn | None) -> Column:
-    """Return a column, with the encoding of the schema and the type of metadata.
-
-    Raises:
-        UnknownTypeError: rows have no such type.
-    """
-    stored = _stored(name, tree)
-    kind, logical = stored["type"], stored.get("logical")
-    if logical == "decimal" and kind in {"bytes", "fixed"}:
-        return _decimal(name, stored)
-    if (kind, str(logical)) in LOGICAL:
-        type_, encoding = LOGICAL[kind, str(logical)]
-        return Column(name=name, type=type_, encoding=encoding)
-    if kind not in PHYSICAL:
-        raise UnknownTypeError(f"column '{name[:80]}' is an Avro {kind}; rows have {', '.join(PHYSICAL)}")
-    if listed is not None and kind not in {"bytes", "fixed"}:
-        return column(name, listed)
-    return Column(name, *PHYSICAL[kind])
-
-
-def _decimal(name: str, stored: Tree) -> Column:
-    """Return a decimal of any scale: Oracle's NUMBER(5, -2) and NUMBER(2, 5) are numbers, too."""
-    precision, scale = stored.get("precision"), stored.get("scale", 0)
-    if not (type(precision) is int and type(scale) is int and precision > 0 and max(precision, abs(scale)) < 10_000):
-        raise UnknownTypeError(
-            f"column '{name[:80]}' is a decimal of precision {precision} and scale {scale}; both must be whole numbers "
-            "of up to four digits, or let the endpoint write no logical types"
-        )
-    return Column(name=name, type=f"decimal({max(precision, scale)}, {scale})", encoding=Encoding.UNSCALED_BASE64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -209,12 +209,16 @@ def _position(headers: Headers, operation: Operation, message: Message) -> Posit
     return changed(sequence, number)
 
 
+_DIGITS: Final = 60
+"""Most digits of a number. A sequence has 35."""
+
+
 def _number(name: str, value: str | int | None) -> int | None:
-    if type(value) is str and value.isascii() and value.isdecimal() and len(value) <= 60:
+    if type(value) is str and value.isascii() and value.isdecimal() and len(value) <= _DIGITS:
         return int(value)
     if value is None or value == "":
         return None
-    if type(value) is int and 0 <= value < 1 << 96:
+    if type(value) is int and 0 <= value < 10**_DIGITS:
         return value
     raise MalformedMessageError(f"`{name}` is {str(value)[:80]!r}, which is no number of a sequence")
 
