@@ -9,6 +9,7 @@ import pytest
 from tidemark.ledger.rows import CutRow
 from tidemark.ledger.states import CutState
 from tidemark.normalization.build_digest import build_digest, is_built_by_another
+from tidemark.normalization.source_changes import Need, declared_by, since
 from tidemark.sources.model import Source
 
 _CHECK = {"type": "expect_column_values_to_not_be_null", "column": "room"}
@@ -51,6 +52,20 @@ def _source(tables: dict[str, Any] | None = None, **fields: Any) -> Source:
 def test_what_builds_a_table_changes_the_digest(one: dict[str, Any], other: dict[str, Any]) -> None:
     """The order of patterns counts, and an entry that hides another one, or gives the consent that a table needs."""
     assert build_digest(_source(**one)) != build_digest(_source(**other))
+
+
+def test_a_policy_of_an_entry_counts_though_it_be_the_default() -> None:
+    """It counts before the other one of the source, so it is another file for the digest, and for `tidemark plan`."""
+    of_source = {"add": "strict", "rename": "keep"}
+    written = [{"add": "evolve"}, {"rename": "evolve"}, {"add": "evolve", "rename": "evolve"}]
+    sources = [_source({"inn.guests": {"schema": each}}, schema=of_source) for each in written]
+    assert len({str(source.policies_for("inn.guests")) for source in sources}) == len(written)
+    assert len(set(map(build_digest, sources))) == len(written)
+    (change,) = since(declared_by(sources[0]), sources[1])
+    assert (str(change), change.need) == (
+        'tables.inn.guests.schema: {"add": "evolve"} -> {"rename": "evolve"}',
+        Need.RUN,
+    )
 
 
 @pytest.mark.parametrize(

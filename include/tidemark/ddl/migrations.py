@@ -58,10 +58,10 @@ def is_for(own: str, table: str) -> bool:
     True
     """
     made_for = belongs_to(own)
-    return made_for is not None and (table == made_for or (_is_shortened(own) and table.startswith(made_for)))
+    return made_for is not None and (table == made_for or (is_shortened(own) and table.startswith(made_for)))
 
 
-def _is_shortened(own: str) -> bool:
+def is_shortened(own: str) -> bool:
     """Return whether a tool's name may have lost the end of the table's: gh-ost cuts bytes, and LHM characters."""
     found = _TABLES.fullmatch(own)
     fills = _LONGEST in {len(own), len(own.encode("utf-8", "surrogatepass"))}
@@ -80,7 +80,7 @@ def originals(database: str, own: str, known: Iterable[str]) -> list[str]:
     if made_for is None:
         return []
     begin = f"{database}{made_for}"
-    longer = (name for name in known if name.startswith(begin) and name != begin) if _is_shortened(own) else ()
+    longer = (name for name in known if name.startswith(begin) and name != begin) if is_shortened(own) else ()
     return [begin, *sorted(longer)]
 
 

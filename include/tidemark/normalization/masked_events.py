@@ -7,7 +7,7 @@ workers import this module, so it imports nothing slow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemark.ddl.migrations import originals
+from tidemark.ddl.migrations import is_shortened, originals
 from tidemark.ddl.names import connected
 from tidemark.errors import MalformedMessageError, UnreadableValueError
 from tidemark.events import ChangeEvent, Column, Encoding, Event, Message, Quarantined, SchemaChange, Shape, TableId
 from tidemark.normalization.erased_keys import ErasedEvent
 from tidemark.normalization.shapes import bounded
 from tidemark.text import matches
-from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for
+from tidemark.values.declared_types import DeclaredEncodings, as_declared, entry_for, is_pattern, may_match_longer
 from tidemark.values.masking import Mask, masked
 from tidemark.values.plain import read_value
 
@@ -105,8 +105,27 @@ class Masking:
     def entry_of(self, table: str) -> Masked | None:
         """Return what is said of a table; of one that a tool made to change another one, what is said of that one."""
         made_for = [] if self.publishes_copies else copied(table, self.tables)
+        if made_for and is_shortened(table.rpartition(".")[2]):
+            return self._of_shortened(table, made_for)
         entries = [entry_for(self.tables, name) for name in (*made_for, table)]
         return next((entry for entry in entries if entry is not None and entry.masks), entries[-1])
+
+    def _of_shortened(self, table: str, made_for: Sequence[str]) -> Masked:
+        """Return all that is said of the tables that one with a shortened name may be made for, landed or not.
+
+        Its rows are hardly ever published: a mask too many harms nothing, and one too few shows a value.
+
+        Args:
+            table: the tool's table.
+            made_for: the beginning of the table's name, and entries whose names begin so.
+        """
+        begin, *_ = made_for
+        own = [name for name in made_for if name in self.tables]
+        patterns = [name for name in self.tables if is_pattern(name) and may_match_longer(name, begin)]
+        entries = [self.tables[name] for name in (*own, *patterns)]
+        entries += [entry for entry in [entry_for(self.tables, table)] if entry is not None]
+        masks = chain.from_iterable(entry.masks for entry in entries)
+        return Masked(tuple(masks), tuple(chain.from_iterable(entry.renames for entry in entries)))
 
     def mask_of(self, table: str, name: str) -> Mask | None:
         """Return the mask of a column, by any name that it ever had."""

@@ -19,7 +19,8 @@ import structlog
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import SourceFileRow
 from tidemark.sources.choices import MaskAt, OnFail
-from tidemark.sources.model import Source
+from tidemark.sources.model import Source, Table
+from tidemark.sources.schema_policy import SchemaPolicies
 
 log = structlog.get_logger(__name__)
 
@@ -136,10 +137,14 @@ def said_by(source: Source) -> dict[str, Any]:
     said["format"] = source.format
     said["options"] = source.options.model_dump(mode="json", exclude_defaults=True)
     said[_NEVER_SHOWN] = hashlib.sha256(source.landing.encode()).hexdigest()[:16]
-    said["tables"] = {
-        name: table.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        for name, table in source.tables.items()
-    }
+    said["tables"] = {name: _said_by_entry(table) for name, table in source.tables.items()}
+    return said
+
+
+def _said_by_entry(table: Table) -> dict[str, Any]:
+    said = table.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if isinstance(table.schema_policy, SchemaPolicies):  # a policy that is written counts before that of the source
+        said["schema"] = table.schema_policy.model_dump(mode="json", exclude_unset=True)
     return said
 
 

@@ -49,6 +49,15 @@ def matched(pattern: str, name: str) -> re.Match[str] | None:
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name, re.DOTALL)
 
 
+def may_match_longer(pattern: str, begin: str) -> bool:
+    """Return whether a pattern may match a name that begins so; of a regular expression nobody can tell, so it may.
+
+    >>> [may_match_longer("shop.*_log", begin) for begin in ("shop.a", "shop.a_log_b", "hr.a")]
+    [True, True, False]
+    """
+    return is_expression(pattern) or any(matched(pattern[:end], begin) for end in range(len(pattern) + 1))
+
+
 _TIMES = ("date", "timestamp", "timestamptz", "string")
 
 _NUMBERS = ("int", "long", "float", "double", "decimal(p, s)", "string")
