@@ -14,9 +14,10 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import BatchRow, CutRow, FileRow
 from tidemark.ledger.states import CutState
+from tidemark.ledger.tally import log_of
 from tidemark.positions import encode_position
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.outdated_ranks import OUTDATED_RANKS, judged
+from tidemark.quality.outdated_ranks import OUTDATED_RANKS, UNNAMED_RANKS, judged
 from tidemark.sources.model import Source
 
 _NUMBERS = itertools.count(1)
@@ -58,7 +59,8 @@ def _found(
     newest = max(row.batch for row in rows)
     cut = CutRow(cut=2, state=CutState.CANDIDATE, batch=newest, reprocessed=reprocessed)
     found = list(judged(ledger, source, JudgedBatches(published, newest), cut))
-    assert all(each.blocks and each.result.approvable and each.result.name == OUTDATED_RANKS for each in found)
+    assert all(each.blocks and each.result.approvable for each in found)
+    assert {each.result.name for each in found} <= {OUTDATED_RANKS, UNNAMED_RANKS}
     return [sentence for each in found for sentence in each.sentences]
 
 
@@ -81,7 +83,35 @@ def test_what_is_decoded_by_the_file_is_not(lake: Lake) -> None:
         _span(5, 1),
     ]
     assert _found(lake, spans, **_RELOADED) == []
-    assert _found(lake, spans) == []
+    assert _found(lake, [span for span in spans if log_of(span.newest) == 1]) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tables": {"shop.orders": {"max_deletes": 0.5}, **_RELOADED["tables"]}},
+        {"tables": {"shop.customers": _RELOADED["tables"]["shop.o*"]}},
+    ],
+    ids=["taken out", "hidden by an entry", "under another table"],
+)
+def test_a_load_that_is_named_no_more_holds_what_comes_later(lake: Lake, fields: dict[str, Any]) -> None:
+    """The load is published, and would replace all that is decoded by the file of now; not so in a table that rests."""
+    load, later = _span(5, 2), _span(6, 1, (6, 0))
+    (sentence,) = _found(lake, [_span(1, 1, (1, 0)), load, later], published=5, reprocessed=None, **fields)
+    assert sentence.startswith("ranks_"), sentence
+    assert "events of shop.orders rank behind a new log or load" in sentence
+    other = _span(6, 1, (6, 0), table="shop.items")
+    assert _found(lake, [_span(1, 1, (1, 0)), load, other], published=5, reprocessed=None, **fields) == []
+
+
+def test_a_restart_that_is_named_no_more_is_told_beside_one_that_is(lake: Lake) -> None:
+    """Each moment opens one log; as many as the file names may be there."""
+    spans = [_span(1, 1, (1, 0)), _span(4, 5, (4, 0)), _span(5, 5, (5, 0))]
+    named = {"log_restarts": ["2026-04-02", "2026-04-03"]}
+    assert _found(lake, spans, published=4, reprocessed=None, **named) == []
+    (sentence,) = _found(lake, spans, published=4, reprocessed=None, log_restarts=["2026-04-02"])
+    assert "write the moments as they were" in sentence
 
 
 def test_what_was_published_is_asked_again_only_after_a_reprocess(lake: Lake) -> None:

@@ -1,8 +1,9 @@
-"""Events that were decoded before the source file named a new log or a load that they are behind.
+"""Events that were decoded when the source file named other new logs or loads than it does now.
 
 ``log_restarts`` and ``reloads`` raise the position of each event by its own time, when it is decoded. A reprocess of
 some intervals leaves the events of later ones where they were: below the load, which replaces them, and below changes
-of the new log. Each event by itself is sound, so only the times in the ledger (``spans``) tell.
+of the new log. A moment that is taken out of the source file, or hidden by another entry of ``tables``, leaves the
+events behind it above all that comes later. Each event by itself is sound, so only the ledger (``spans``) tells.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from tidemark.values.declared_types import entry_for
 from tidemark.values.iso8601 import from_micros, to_micros
 
 OUTDATED_RANKS: Final = "tables with events that rank below a new log or load, and are later"
-"""Name of the check."""
+"""Name of the check of events that rank too low."""
+
+UNNAMED_RANKS: Final = "tables with events of a new log or load that the source file does not name"
+"""Name of the check of events that rank too high."""
 
 _SHOWN: Final = 5
 """Tables that the sentence names."""
@@ -46,18 +50,36 @@ class _Left(NamedTuple):
 
 
 def judged(ledger: Ledger, source: Source, batches: JudgedBatches, cut: CutRow) -> Iterator[SourceResult]:
-    """Yield a finding if events were decoded before the source file named a moment that they are not before.
+    """Yield a finding for each kind: events that rank too low, and events that rank too high.
 
-    Looked at are the new batches; after a reprocess that no published cut has shown, all of them.
+    Looked at are tables with events in the new batches; after a reprocess that no published cut has shown, in all of
+    them. Those that rank too high may be published: they hide the new ones.
     """
-    if not (source.log_restarts or any(entry.reloads for entry in source.tables.values())):
-        return
     begun = 0 if (cut.reprocessed or 0) > batches.reprocessed else batches.published
-    spans = (span for span in ledger.spans(at_most("batch", batches.newest)) if span.batch > begun)
-    if left := [found for span in spans if (found := _left(source, span))]:
+    spans = ledger.spans(at_most("batch", batches.newest))
+    new = [span for span in spans if span.batch > begun]
+    if left := [found for span in new if (found := _left(source, span))]:
         tables = sorted({each.table for each in left})
-        result = CheckResult.of_findings(OUTDATED_RANKS, Severity.BLOCK, len(tables), columns=tuple(tables))
-        yield SourceResult(result, (harmless(_sentence(ledger, source, tables, left)),))
+        yield _result(OUTDATED_RANKS, tables, _sentence(ledger, source, tables, left))
+    with_events = {span.object for span in new}
+    ranked = {span.object for span in spans if _opened_by(span) > len(_moments(source, span.object))}
+    if tables := sorted(with_events & ranked):
+        yield _result(UNNAMED_RANKS, tables, _of_unnamed(source, tables))
+
+
+def _result(check: str, tables: Sequence[str], sentence: str) -> SourceResult:
+    result = CheckResult.of_findings(check, Severity.BLOCK, len(tables), columns=tuple(tables))
+    return SourceResult(result, (harmless(sentence),))
+
+
+def _moments(source: Source, table: str) -> list[datetime]:
+    """Return the times from which the source file ranks events of a table higher."""
+    return sorted((*source.log_restarts, *(entry_for(source.tables, table) or Table()).reloads))
+
+
+def _opened_by(span: SpanRow) -> int:
+    """Return how many new logs and loads the highest event of a span is behind, by its position."""
+    return log_of(span.newest) - 1
 
 
 def _left(source: Source, span: SpanRow) -> _Left | None:
@@ -68,20 +90,32 @@ def _left(source: Source, span: SpanRow) -> _Left | None:
     until = max((at for at in (span.last, span.unplaced_last) if at), default=None)
     if until is None:
         return None
-    opened = sorted((*source.log_restarts, *(entry_for(source.tables, span.object) or Table()).reloads))
-    reached = log_of(span.newest) - 1
+    opened, reached = _moments(source, span.object), _opened_by(span)
     if bisect_right(opened, until) <= reached:
         return None
     return _Left(span.batch, span.object, max(span.first or opened[reached], opened[reached]), until)
 
 
-def _sentence(ledger: Ledger, source: Source, tables: Sequence[str], left: Sequence[_Left]) -> str:
+def _named(tables: Sequence[str]) -> str:
     more = f" and {len(tables) - _SHOWN} more tables" if len(tables) > _SHOWN else ""
+    return ", ".join(tables[:_SHOWN]) + more
+
+
+def _of_unnamed(source: Source, tables: Sequence[str]) -> str:
+    return (
+        f"{source.source}: events of {_named(tables)} rank behind a new log or load (`log_restarts`, `reloads`) that "
+        "the source file does not name for these tables. It named more when they were decoded. They hide what comes "
+        "later: write the moments as they were, or decode all events again: "
+        f"`tidemark run {source.source} --reprocess`"
+    )
+
+
+def _sentence(ledger: Ledger, source: Source, tables: Sequence[str], left: Sequence[_Left]) -> str:
     since, until = min(each.since for each in left), max(each.until for each in left)
     start = _start(ledger, source, {each.batch for each in left})
     bound = f" --start {written(start).removesuffix('T00:00:00Z')}" if start else ""
     return (
-        f"{source.source}: events of {', '.join(tables[:_SHOWN])}{more} from {written(since)} to {written(until)} were "
+        f"{source.source}: events of {_named(tables)} from {written(since)} to {written(until)} were "
         "decoded before the source file named the new log or load that they are behind (`log_restarts`, `reloads`). "
         "They rank below it, so it hides them, though they are later: "
         f"`tidemark run {source.source}{bound} --reprocess` decodes them again"
