@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line ends, and characters that change the direction of writing; also surrogates, which cannot be
@@ -49,6 +49,16 @@ def counted(number: int, noun: str) -> str:
     ('1 check', '0 checks')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(tables: Sequence[str]) -> str:
+    """Return the names of the first five tables, and how many more there are.
+
+    >>> listed(["a", "b"]), listed(list("abcdefg"))
+    ('a, b', 'a, b, c, d, e and 2 more tables')
+    """
+    more = len(tables) - 5
+    return ", ".join(tables[:5]) + (f" and {more} more tables" if more > 0 else "")
 
 
 def key_text(names: Iterable[str], values: Iterable[object]) -> str:

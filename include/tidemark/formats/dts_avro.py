@@ -38,7 +38,7 @@ from tidemark.formats._dts.places import is_physical, placing_of, position_of, r
 from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
-from tidemark.positions import Position, changed, loaded
+from tidemark.positions import changed, loaded
 
 TOOLS = ("Alibaba DTS",)
 
@@ -163,7 +163,9 @@ def _row(record: Record, operation: Operation, message: Message, options: Option
     return ChangeEvent(
         table=table_of(record.object_name, record.tags.get(b"l_db_name"), record.tags.get(b"l_tb_name"), options.table),
         operation=operation,
-        position=loaded(*message.order) if operation is Operation.SNAPSHOT else _position(record, message, options),
+        position=loaded(*message.order)
+        if operation is Operation.SNAPSHOT
+        else position_of(record, message, options.order),
         committed_at=record.seconds * 1_000_000,
         captured_at=_captured_at(record),
         transaction=_transaction(record),
@@ -199,10 +201,6 @@ def _absent(fields: Fields, after: Image | None) -> tuple[str, ...]:
     if after is None or NONE not in after.kinds:
         return ()
     return tuple(name for name, kind in zip(fields.names, after.kinds, strict=True) if kind == NONE)
-
-
-def _position(record: Record, message: Message, options: Options, *last: int) -> Position:
-    return position_of(record, message, *last, by_source=options.order == "source")
 
 
 def _transaction(record: Record) -> Transaction | None:
@@ -253,7 +251,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
     change = SchemaChange(
         table=table,
         database=subject.database if subject and table is None else None,
-        position=_position(record, message, options, 0),
+        position=position_of(record, message, options.order, 0),
         statement=statement,
         dialect=dialect,
         committed_at=record.seconds * 1_000_000,
@@ -263,7 +261,7 @@ def _schema_change(record: Record, message: Message, options: Options) -> list[E
         ChangeEvent(
             table=each,
             operation=Operation.TRUNCATE,
-            position=_position(record, message, options, number),
+            position=position_of(record, message, options.order, number),
             committed_at=change.committed_at,
             captured_at=change.captured_at,
             transaction=None,  # a statement commits by itself: no COMMIT follows to wait for

@@ -49,6 +49,10 @@ class JudgedBatches(NamedTuple):
         if self.again:
             yield self._replace(published=self.newest)
 
+    def begun(self, cut: CutRow) -> int:
+        """Return the batch behind which all count as new: 0 after a reprocess that no published cut has shown."""
+        return 0 if (cut.reprocessed or 0) > self.reprocessed else self.published
+
     def condition(self) -> BooleanExpression:
         """Return the condition that a row of the quarantine or of the change log is of these batches."""
         new = And(above("batch", self.published), at_most("batch", self.newest))

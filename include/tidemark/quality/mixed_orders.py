@@ -22,13 +22,10 @@ from tidemark.quality.of_source import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
-from tidemark.text import harmless
+from tidemark.text import harmless, listed
 
 MIXED_ORDERS: Final = "tables with places in the log and places in the dump"
 """Name of the check."""
-
-_SHOWN: Final = 5
-"""Tables that the sentence names."""
 
 
 def judged(ledger: Ledger, source: Source, batches: JudgedBatches, cut: CutRow) -> Iterator[SourceResult]:
@@ -38,7 +35,7 @@ def judged(ledger: Ledger, source: Source, batches: JudgedBatches, cut: CutRow) 
     """
     if source.traits.placing_of is None:
         return
-    begun = 0 if (cut.reprocessed or 0) > batches.reprocessed else batches.published
+    begun = batches.begun(cut)
     spans = ledger.spans(at_most("batch", batches.newest))
     new = {span.object for span in spans if span.batch > begun}
     if tables := sorted(new & _mixed(source, spans)):
@@ -57,9 +54,8 @@ def _mixed(source: Source, spans: Iterable[SpanRow]) -> set[str]:
 
 
 def _sentence(source: Source, tables: list[str]) -> str:
-    more = f" and {len(tables) - _SHOWN} more tables" if len(tables) > _SHOWN else ""
     return (
-        f"{source.source}: some events of {', '.join(tables[:_SHOWN])}{more} have a place in the source's log, and "
+        f"{source.source}: some events of {listed(tables)} have a place in the source's log, and "
         "others a place in the dump alone. Nothing compares the two, so older events may hide newer ones. If an "
         "earlier version of Tidemark, or another option `order`, decoded some of them, "
         f"`tidemark run {source.source} --reprocess` gives all the same kind of place. If they still differ then, set "

@@ -26,7 +26,7 @@ from tidemark.quality.restarts import written
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source, Table
-from tidemark.text import harmless
+from tidemark.text import harmless, listed
 from tidemark.values.declared_types import entry_for
 from tidemark.values.iso8601 import from_micros, to_micros
 
@@ -35,9 +35,6 @@ OUTDATED_RANKS: Final = "tables with events that rank below a new log or load, a
 
 UNNAMED_RANKS: Final = "tables with events of a new log or load that the source file does not name"
 """Name of the check of events that rank too high."""
-
-_SHOWN: Final = 5
-"""Tables that the sentence names."""
 
 
 class _Left(NamedTuple):
@@ -55,7 +52,7 @@ def judged(ledger: Ledger, source: Source, batches: JudgedBatches, cut: CutRow) 
     Looked at are tables with events in the new batches; after a reprocess that no published cut has shown, in all of
     them. Those that rank too high may be published: they hide the new ones.
     """
-    begun = 0 if (cut.reprocessed or 0) > batches.reprocessed else batches.published
+    begun = batches.begun(cut)
     spans = ledger.spans(at_most("batch", batches.newest))
     new = [span for span in spans if span.batch > begun]
     if left := [found for span in new if (found := _left(source, span))]:
@@ -96,14 +93,9 @@ def _left(source: Source, span: SpanRow) -> _Left | None:
     return _Left(span.batch, span.object, max(span.first or opened[reached], opened[reached]), until)
 
 
-def _named(tables: Sequence[str]) -> str:
-    more = f" and {len(tables) - _SHOWN} more tables" if len(tables) > _SHOWN else ""
-    return ", ".join(tables[:_SHOWN]) + more
-
-
 def _of_unnamed(source: Source, tables: Sequence[str]) -> str:
     return (
-        f"{source.source}: events of {_named(tables)} rank behind a new log or load (`log_restarts`, `reloads`) that "
+        f"{source.source}: events of {listed(tables)} rank behind a new log or load (`log_restarts`, `reloads`) that "
         "the source file does not name for these tables. It named more when they were decoded. They hide what comes "
         "later: write the moments as they were, or decode all events again: "
         f"`tidemark run {source.source} --reprocess`"
@@ -115,7 +107,7 @@ def _sentence(ledger: Ledger, source: Source, tables: Sequence[str], left: Seque
     start = _start(ledger, source, {each.batch for each in left})
     bound = f" --start {written(start).removesuffix('T00:00:00Z')}" if start else ""
     return (
-        f"{source.source}: events of {_named(tables)} from {written(since)} to {written(until)} were "
+        f"{source.source}: events of {listed(tables)} from {written(since)} to {written(until)} were "
         "decoded before the source file named the new log or load that they are behind (`log_restarts`, `reloads`). "
         "They rank below it, so it hides them, though they are later: "
         f"`tidemark run {source.source}{bound} --reprocess` decodes them again"

@@ -24,19 +24,19 @@ _PHYSICAL: Final = "<->"
 """Stands in positions from readers of physical logs."""
 
 
-def position_of(record: Record, message: Message, *last: int, by_source: bool) -> Position:
+def position_of(record: Record, message: Message, order: str, *last: int) -> Position:
     """Return log and offset of a MySQL position, then the place in the dump; for other sources, the place alone.
 
     Args:
         record: the Record.
         message: that it came in.
+        order: the option: with ``dump``, ``sourcePosition`` does not count.
         last: what follows the place in the dump.
-        by_source: whether ``sourcePosition`` counts at all (the option ``order``).
 
     Raises:
         MalformedMessageError: the position of MySQL has another form.
     """
-    if not by_source or record.source != "MySQL" or is_physical(record.position) or is_of_shard(record):
+    if order == "dump" or record.source != "MySQL" or is_physical(record.position) or is_of_shard(record):
         return changed(*message.order, *last)
     match = _POSITION.fullmatch(record.position)
     if match is None:
