@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 
 import msgspec
 
@@ -15,7 +15,7 @@ from tidemark.ledger.landing_rows import Interval, KnownFileRow, together
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import FileRow
 from tidemark.sources.model import Source
-from tidemark.values.iso8601 import EPOCH, to_micros
+from tidemark.values.iso8601 import from_micros, to_micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def _span(found: Iterable[int]) -> Interval:
     known = list(found)
     if not known:
         return None, None
-    return EPOCH + timedelta(microseconds=min(known)), EPOCH + timedelta(microseconds=max(known) + 1)
+    return from_micros(min(known)), from_micros(max(known) + 1)
 
 
 def _passed_over(files: Iterable[DumpFile], earlier: Sequence[Interval], start: datetime | None) -> Sequence[DumpFile]:
