@@ -36,7 +36,7 @@ def hotel(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -
 
 def _held(fields: dict[str, Any]) -> int:
     """Run a source up to check, which holds the cut; return its number."""
-    source = Source.model_validate({**fields, "tables": HIDDEN})
+    source = Source.model_validate({"tables": HIDDEN, **fields})
     for stage in ("land", "normalize", "compact", "check"):
         run_stage(stage, source, None, None)
     return _cut(source, CutState.AWAITING_APPROVAL)
@@ -102,6 +102,23 @@ def test_other_edits_leave_a_held_cut_as_it_is(hotel: dict[str, Any], lake: Lake
     assert _cut(other, CutState.AWAITING_APPROVAL) == number
     run_stage("publish", other, None, None, approve=number)
     assert _phones(lake, other) == ["555-0101"]
+
+
+@pytest.mark.spark
+def test_a_held_cut_is_searched_for_what_was_off(hotel: dict[str, Any], lake: Lake) -> None:
+    """A room is inserted while it is there: compact looks for such, and the cut was built while nobody asked."""
+    twice = [message(Table("rooms").insert(at, 7, "blue", None)) for at in (2, 3)]
+    deliver(Path(hotel["landing"]).parent, "2", twice)
+    tables = {**HIDDEN, "shop.rooms": {"key": ["id"]}}
+    fields = {**hotel, "tables": tables}
+    number = _held(fields | {"invariants": {"existing_rows": "off"}})
+    asking = Source.model_validate(fields | {"invariants": {"existing_rows": "block"}})
+    with pytest.raises(ExpectationError, match="was built before"):
+        run_stage("publish", asking, None, None, approve=number)
+    run_stage("compact", asking, None, None)
+    problems = " ".join(run_stage("check", asking, None, None).problems)
+    assert "inserts of rows that were there" in problems
+    assert _cut(asking, CutState.AWAITING_APPROVAL) == number + 1
 
 
 @pytest.mark.spark

@@ -8,7 +8,7 @@ import pytest
 
 from tidemark.ledger.rows import CutRow
 from tidemark.ledger.states import CutState
-from tidemark.normalization.build_digest import build_digest, is_built_by_another
+from tidemark.normalization.build_digest import build_digest, built_by, is_built_by_another
 from tidemark.normalization.source_changes import Need, declared_by, since
 from tidemark.sources.model import Source
 
@@ -85,8 +85,29 @@ def test_what_judges_and_lands_does_not(fields: dict[str, Any]) -> None:
 def test_a_cut_without_a_digest_counts_as_built_by_the_file() -> None:
     """An earlier version built it, or an erasure."""
     source, other = _source(), _source(target="hotels.{table}")
-    cuts = [CutRow(cut=1, state=CutState.CHECKED, batch=1, built_by=each) for each in (None, build_digest(source))]
+    cuts = [CutRow(cut=1, state=CutState.CHECKED, batch=1, built_by=each) for each in (None, built_by(source))]
     assert [[is_built_by_another(cut, each) for cut in cuts] for each in (source, other)] == [
         [False, False],
         [False, True],
     ]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "is_another"),
+    [
+        ({"before_images": "off"}, {}, True),
+        ({"loaded_again": "off", "missing_rows": "off"}, {"missing_rows": "off", "loaded_again": "warn"}, True),
+        ({"missing_rows": "off"}, {"existing_rows": "off"}, True),
+        ({"missing_rows": "off"}, {"missing_rows": "off", "incomplete_rows": "off"}, False),
+        ({}, {"before_images": "off", "different_copies": "block"}, False),
+        ({"volume": "off"}, {"volume": "block"}, False),
+    ],
+)
+def test_a_cut_that_was_not_searched_for_what_is_on_by_now_is_built_again(
+    then: dict[str, str],
+    now: dict[str, str],
+    is_another: bool,  # noqa: FBT001 - a column of the cases
+) -> None:
+    """Compact searches; check would find nothing in the cut. What check itself finds does not matter."""
+    built = CutRow(cut=1, state=CutState.CHECKED, batch=1, built_by=built_by(_source(invariants=then)))
+    assert is_built_by_another(built, _source(invariants=now)) is is_another

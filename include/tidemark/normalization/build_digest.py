@@ -7,12 +7,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tidemark.ledger.contradiction_rows import IN_WORDS
 from tidemark.ledger.rows import CutRow
 from tidemark.normalization.source_changes import KEEPING_BACK, NEEDS, Need, said_by
+from tidemark.sources.choices import Consequence
 from tidemark.sources.model import Source
 from tidemark.sources.schema_policy import New
 from tidemark.values.declared_types import is_pattern, matched
 
+_WITHOUT: Final = " without "
 _BUILDING: Final = {part for part, need in NEEDS.items() if need is not Need.RETRY} | {"mask_secret"}
 """Parts of a source file, and of its entries of ``tables``, that decide what a table is built of and how."""
 
@@ -29,9 +32,29 @@ def build_digest(source: Source) -> str:
     return hashlib.sha256(json.dumps([parts, entries]).encode()).hexdigest()[:16]
 
 
+def built_by(source: Source) -> str:
+    """Return what a cut that is built now keeps: the digest, and the contradictions that nobody looks for.
+
+    ``4a5be60cd12f4711 without before_images, missing_rows``, or the digest alone.
+    """
+    unsought = sorted(_unsought(source))
+    return build_digest(source) + (f"{_WITHOUT}{', '.join(unsought)}" if unsought else "")
+
+
 def is_built_by_another(cut: CutRow, source: Source) -> bool:
-    """Return whether a cut was built when the source file said otherwise how to build; of old cuts nobody knows."""
-    return cut.built_by is not None and cut.built_by != build_digest(source)
+    """Return whether a cut was built when the source file said otherwise how to build; of old cuts nobody knows.
+
+    Compact is what looks for contradictions. Of one that was off by then, the cut says nothing, and check would find
+    none. One that is off by now changes nothing: check passes over it.
+    """
+    if cut.built_by is None:
+        return False
+    digest, _, unsought = cut.built_by.partition(_WITHOUT)
+    return digest != build_digest(source) or not set(filter(None, unsought.split(", "))) <= _unsought(source)
+
+
+def _unsought(source: Source) -> set[str]:
+    return {kind for kind in IN_WORDS if getattr(source.invariants, kind) is Consequence.OFF}
 
 
 def _of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState
 from tidemark.normalization import retrying
-from tidemark.normalization.build_digest import build_digest
+from tidemark.normalization.build_digest import built_by
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session
 from tidemark.spark.tuning import tuned_for
@@ -130,7 +130,7 @@ def _begun(this: Run) -> CutRow:
         batch=batch,
         reprocessed=reprocessings.newest(this.ledger) or None,
         given_up=tuple(given_up) or None,
-        built_by=build_digest(this.source),
+        built_by=built_by(this.source),
     )
 
 
