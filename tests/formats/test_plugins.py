@@ -1,17 +1,19 @@
-"""Formats that other packages bring, by an entry point."""
+"""Formats that other packages bring, by an entry point.
+
+What becomes of the local scheduler where one cannot be imported is in ``orchestration/test_preloaded.py``.
+"""
 
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.plug_ins import plug_in
 from tidemark import formats
 from tidemark.errors import ConfigurationError
 from tidemark.sources.files import load_source
@@ -39,12 +41,8 @@ def forget() -> None:
 
 
 def install(site: Path, package: str, name: str, code: str) -> None:
-    """Put a package with one format there, as an installer would."""
-    (site / f"{package}.py").write_text(code)
-    folder = site / f"{package}-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(f"[{formats.GROUP}]\n{name} = {package}\n")
+    """Put a package with one format there, and look for plug-ins again."""
+    plug_in(site, package, name, code)
     forget()
 
 
@@ -130,14 +128,3 @@ def test_two_packages_may_not_bring_one_name(site: Path) -> None:
         ConfigurationError, match=r"the package acme_\w+ brings a format 'acme_json', and the package acme_"
     ):
         formats.names()
-
-
-def test_a_format_that_cannot_be_imported_does_not_end_the_scheduler(site: Path) -> None:
-    """The local scheduler imports only Tidemark's own formats beforehand; tasks of the source report the other."""
-    install(site, "acme_cdc", "acme_json", "import no_such_module")
-    program = "import tidemark.preloaded; from tidemark import formats; print('acme_json' in formats.names())"
-    paths = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": paths}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.stdout.splitlines()[-1:] == ["True"], done.stderr[-2000:]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from support.plug_ins import plug_in
 from tidemark.services.airflow_settings import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
-import importlib, sys
+import importlib, json, os, sys
+from importlib import util
 import jinja2
 import tidemark.preloaded
 
@@ -31,7 +36,7 @@ from tidemark.report import site
 from tidemark.sources.files import find_source
 from tidemark.stages import STAGES
 
-for name in formats.names():
+for name in formats.own():
     formats.resolve(name)
 for stage in STAGES:
     importlib.import_module(f"tidemark.stages.{stage}")
@@ -40,30 +45,56 @@ for stage in ("land", "normalize"):
 site.write(Lake.open(), ["erp"])
 for view, template in ((IndexPageView, "index_page.j2"), (InertPageView, "page.j2")):
     view()._get_template(template)
-print("imported again:", *sorted(name for name in set(sys.modules) - known if name.startswith("tidemark.")))
+told = {
+    "imported again": sorted(name for name in set(sys.modules) - known if name.startswith("tidemark.")),
+    "formats": formats.names(),
+    "heartbeats": [],
+}
+import airflow.sdk.execution_time.supervisor as supervisor
+
+for settings in ({}, json.loads(sys.argv[1])):
+    os.environ |= settings
+    spec = util.spec_from_file_location("read_again", supervisor.__file__)
+    sys.modules[spec.name] = module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    told["heartbeats"].append([module.MIN_HEARTBEAT_INTERVAL, module.MAX_FAILED_HEARTBEATS])
+print(json.dumps(told))
 """
 
 
-def test_a_fork_of_the_scheduler_imports_nothing_of_tidemark_and_compiles_no_template(home: Path) -> None:
-    """Stages, formats, the readers of DDL and the pages are there when the scheduler forks a task."""
-    environment = os.environ | {"TIDEMARK_SOURCES": "examples/erp", "TIDEMARK_REPORT": "on"}
-    command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
-    assert done.stdout.splitlines()[-1:] == ["imported again:"], done.stderr[-2000:]
+@pytest.fixture(scope="module")
+def told(home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    """What a process says that has imported what the scheduler has: one for all tests, as this takes some seconds.
 
-
-def test_the_end_of_a_task_is_noticed_within_two_seconds_and_a_silent_api_server_is_borne(tmp_path: Path) -> None:
-    """Airflow reads both settings, and bears an API server that does not answer for as long as it does by default."""
-    program = (
-        "import airflow.sdk.execution_time.supervisor as s; print(s.MIN_HEARTBEAT_INTERVAL, s.MAX_FAILED_HEARTBEATS)"
-    )
+    A package is installed there whose format cannot be imported.
+    """
+    site = tmp_path_factory.mktemp("site")
+    plug_in(site, "acme_cdc", "acme_json", "import no_such_module")
     usual = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
-    pairs = []
-    for settings in ({}, SETTINGS):
-        environment = usual | {"AIRFLOW_HOME": str(tmp_path)} | settings
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        pairs.append([int(number) for number in done.stdout.split()[-2:]])
-    (interval, failed), (ours, borne) = pairs
+    environment = usual | {"TIDEMARK_SOURCES": "examples/erp", "TIDEMARK_REPORT": "on", "AIRFLOW_HOME": str(site)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", PROGRAM, json.dumps(SETTINGS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_a_fork_of_the_scheduler_imports_nothing_of_tidemark_and_compiles_no_template(
+    told: dict[str, list[object]],
+) -> None:
+    """Stages, formats, the readers of DDL and the pages are there when the scheduler forks a task."""
+    assert told["imported again"] == []
+
+
+def test_a_format_that_cannot_be_imported_does_not_end_the_scheduler(told: dict[str, list[object]]) -> None:
+    """The local scheduler imports only Tidemark's own formats beforehand; tasks of the source report the other."""
+    assert "acme_json" in told["formats"]
+
+
+def test_the_end_of_a_task_is_noticed_within_two_seconds_and_a_silent_api_server_is_borne(
+    told: dict[str, list[tuple[int, int]]],
+) -> None:
+    """Airflow reads both settings, and bears an API server that does not answer for as long as it does by default."""
+    (interval, failed), (ours, borne) = told["heartbeats"]
     assert ours <= 2 < interval
     assert ours * borne >= interval * failed

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import runpy
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,31 @@ def run(folder: Path, *command: str, **more: str) -> str:
     return done.stdout
 
 
+WORKING = [
+    ("--help",),
+    ("decode", "canal_json", *map(str, DUMPS)),
+    ("identify", str(DUMPS[0])),
+    ("validate", str(ROOT / "examples" / "erp" / "erp.yaml")),
+    ("init", "erp", "--format", "canal_json", str(DUMPS[0])),
+]
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from tidemark.cli import main
+
+for words in json.loads(sys.argv[1]):
+    printed, complaint = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    status = 0
+    sys.argv = ["tidemark", *words]
+    with redirect_stdout(printed), redirect_stderr(complaint):
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+    texts = {name: text.buffer.getvalue().decode() for name, text in (("printed", printed), ("complaint", complaint))}
+    print(json.dumps({"status": status, **texts}))
+"""
+"""Commands in one process: the imports of each take a second."""
 UV = str(Path(sys.executable).with_name("uv"))
 
 
@@ -211,17 +237,17 @@ def test_wheel_works(wheel: Path, tmp_path: Path) -> None:
     """It holds all that commands need: help, decode, identify, validate. The tests bring its dependencies."""
     site = tmp_path / "site"
     run(tmp_path, UV, "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel))
-    program = "from tidemark.cli import main; main()"
     where = run(tmp_path, sys.executable, "-c", "import tidemark; print(tidemark.__file__)", PYTHONPATH=str(site))
     assert Path(where.strip()).is_relative_to(site)
-    _commands_work(tmp_path, sys.executable, "-c", program, PYTHONPATH=str(site))
-    for command in ("demo", "airflow"):  # at once, and not after a start of Spark
-        outside = {**os.environ, "PYTHONPATH": str(site), "TIDEMARK_HOME": str(tmp_path / "home")}
-        call = [sys.executable, "-c", program, command, "dags"]
-        done = subprocess.run(call, env=outside, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 2, done.stderr
-        assert "need a checkout of the repository" in done.stderr
-        assert not (tmp_path / "home").exists()
+    outside = {"PYTHONPATH": str(site), "TIDEMARK_HOME": str(tmp_path / "home")}
+    refused = [("demo", "dags"), ("airflow", "dags")]  # at once, and not after a start of Spark
+    done = run(tmp_path, sys.executable, "-c", COMMANDS, json.dumps([*WORKING, *refused]), **outside)
+    answers = [json.loads(line) for line in done.splitlines()]
+    assert [answer["status"] for answer in answers] == [0] * len(WORKING) + [2] * len(refused), answers
+    _are_right(tmp_path, [answer["printed"] for answer in answers[: len(WORKING)]])
+    for answer in answers[len(WORKING) :]:
+        assert "need a checkout of the repository" in answer["complaint"]
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.prove
@@ -234,16 +260,16 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
     python = str(tmp_path / "venv" / "bin" / "python")
     constraints = ("--constraints", str(tmp_path / "constraints.txt"))
     run(tmp_path, UV, "pip", "install", "--quiet", "--python", python, *constraints, str(wheel))
-    _commands_work(tmp_path, str(tmp_path / "venv" / "bin" / "tidemark"))
+    program = str(tmp_path / "venv" / "bin" / "tidemark")
+    _are_right(tmp_path, [run(tmp_path, program, *words) for words in WORKING])
     assert "apache-airflow" not in run(tmp_path, UV, "pip", "list", "--python", python)
 
 
-def _commands_work(folder: Path, *program: str, **more: str) -> None:
+def _are_right(folder: Path, printed: Sequence[str]) -> None:
     """Help, decode, identify, validate and init, in a folder of their own."""
-    assert "decode" in run(folder, *program, "--help", **more)
-    assert len(run(folder, *program, "decode", "canal_json", *map(str, DUMPS), **more).splitlines()) == 20
-    assert "canal_json" in run(folder, *program, "identify", str(DUMPS[0]), **more)
-    valid = run(folder, *program, "validate", str(ROOT / "examples" / "erp" / "erp.yaml"), **more)
+    shown, decoded, identified, valid, _ = printed
+    assert "decode" in shown
+    assert len(decoded.splitlines()) == 20
+    assert "canal_json" in identified
     assert "1 source file is valid" in valid
-    run(folder, *program, "init", "erp", "--format", "canal_json", str(DUMPS[0]), **more)
     assert (folder / "sources" / "erp.yaml").exists()
