@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -63,57 +62,69 @@ def _runs(source: Source, lake: Lake) -> list[tuple[set[str], dict[str, Any], li
     return runs
 
 
-def test_exchanged_as_merged(
-    source: Callable[..., Source], spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rows of the model, and the numbers of a merge, which ``make prove`` makes beside; a late event is merged.
+class Exchanged(NamedTuple):
+    """What the runs of a source led to, and what was seen while they went on."""
 
-    What is kept of deletes is read for a batch with an event that may be older, and for no other.
-    """
+    runs: list[tuple[set[str], dict[str, Any], list[dict[str, Any]]]]
+    met: list[str]
+    """Runs that read what is kept of deletes."""
+    kept: set[int]
+    """Numbers of the rows that Spark was told to keep."""
+
+
+def _source(landing: Path, name: str) -> Source:
+    columns = dict.fromkeys(("id", "line"), "long") | {"name": "string"}
+    tables = {"shop.lines": {"key": ["id", "line"], "columns": columns}}
+    fields = {"source": name, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    return Source.model_validate(fields)
+
+
+@pytest.fixture(scope="module")
+def exchanged(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Exchanged:
+    """The batches, where every table counts as large."""
+    landing = tmp_path_factory.mktemp("exchanged")
     met: list[str] = []
-    not_dead = row_cells.not_dead
+    kept: set[int] = set()
+    not_dead, keep = row_cells.not_dead, ClassicFrame.localCheckpoint
 
     def watched(*frames: Any) -> DataFrame:
-        met.append(max(file.stem for file in Path(shop.landing).parent.glob("*.json")))
+        met.append(max(file.stem for file in landing.glob("*.json")))
         return not_dead(*frames)
 
-    monkeypatch.setattr(row_cells, "not_dead", watched)
-    monkeypatch.setattr(row_writing, "LARGE", 1)
-    columns = {"id": "long", "line": "long", "name": "string"}
-    fields = {"tables": {"shop.lines": {"key": ["id", "line"], "columns": columns}}}
-    shop = source("debezium_json", **fields)
-    exchanged = _runs(shop, lake)
-    assert met == ["2"]
-    assert [kinds for kinds, _, _ in exchanged] == [{"merge"}, {"append"}, {"merge"}, {"append"}][: len(BATCHES)]
-    assert [tuple(counts.values()) for _, counts, _ in exchanged] == COUNTS[: len(BATCHES)]
-    for number, (_, _, rows) in enumerate(exchanged, start=1):
-        found = fold(change for batch in BATCHES[:number] for change in batch)["lines"].values()
-        expected = sorted((tuple(row.values()) for row in found), key=lambda row: row[:2])
-        assert [tuple(row[name] for name in columns) for row in rows] == expected
-    if PROVING:
-        monkeypatch.undo()
-        folder = Path(source("debezium_json").landing).parent / "other"
-        merged = _runs(source("debezium_json", **fields, landing=str(folder / "*")), lake)
-        assert [kinds for kinds, _, _ in merged] == [{"merge"}] * len(BATCHES)
-        assert [(counts, rows) for _, counts, rows in exchanged] == [(counts, rows) for _, counts, rows in merged]
-
-
-def test_nothing_stays_of_what_a_run_kept(
-    source: Callable[..., Source], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rows that compact keeps for several uses go with the last reference to them."""
-    kept: set[int] = set()
-    keep = ClassicFrame.localCheckpoint
-
-    def watched(frame: ClassicFrame, *args: Any, **kwargs: Any) -> DataFrame:
+    def keeping(frame: ClassicFrame, *args: Any, **kwargs: Any) -> DataFrame:
         found = keep(frame, *args, **kwargs)
         kept.add(found._jdf.logicalPlan().rdd().id())
         return found
 
-    monkeypatch.setattr(ClassicFrame, "localCheckpoint", watched)
-    made = source("debezium_json", tables={"shop.lines": {"key": ["id", "line"]}})
-    deliver(Path(made.landing).parent, "0", map(message, BATCHES[0]))
-    run_all(made)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(row_cells, "not_dead", watched)
+        patched.setattr(row_writing, "LARGE", 1)
+        patched.setattr(ClassicFrame, "localCheckpoint", keeping)
+        return Exchanged(_runs(_source(landing, "exchanged"), lake), met, kept)
+
+
+def test_exchanged_as_merged(exchanged: Exchanged, spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """The rows of the model, and the numbers of a merge, which ``make prove`` makes beside; a late event is merged.
+
+    What is kept of deletes is read for a batch with an event that may be older, and for no other.
+    """
+    runs, met, _ = exchanged
+    assert met == ["2"]
+    assert [kinds for kinds, _, _ in runs] == [{"merge"}, {"append"}, {"merge"}, {"append"}][: len(BATCHES)]
+    assert [tuple(counts.values()) for _, counts, _ in runs] == COUNTS[: len(BATCHES)]
+    for number, (_, _, rows) in enumerate(runs, start=1):
+        found = fold(change for batch in BATCHES[:number] for change in batch)["lines"].values()
+        expected = sorted((tuple(row.values()) for row in found), key=lambda row: row[:2])
+        assert [tuple(row[name] for name in ("id", "line", "name")) for row in rows] == expected
+    if PROVING:
+        merged = _runs(_source(tmp_path, "merged"), lake)
+        assert [kinds for kinds, _, _ in merged] == [{"merge"}] * len(BATCHES)
+        assert [(counts, rows) for _, counts, rows in runs] == [(counts, rows) for _, counts, rows in merged]
+
+
+def test_nothing_stays_of_what_a_run_kept(exchanged: Exchanged, spark: SparkSession) -> None:
+    """The rows that compact keeps for several uses go with the last reference to them."""
+    kept = exchanged.kept
     assert kept
     wait_until(lambda: not kept & _swept(spark), servers=[], seconds=60, poll=1, what="freeing what compact kept")
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty()

@@ -27,7 +27,7 @@ from tidemark.lake.lake import Lake
 from tidemark.sources.model import Source
 
 Make = Callable[..., Source]
-_RUNS = 3
+_RUNS = how_many(usually=2, proving=3)
 
 
 class Kind(NamedTuple):
@@ -73,7 +73,7 @@ _PROVED = {"updates in two messages", "updates in two whole messages", "the orde
 
 def _lost() -> list[list[Step]]:
     """Return the steps of rows that lose one of them, by run: in the midst of a run (odd keys), and between two."""
-    runs: list[list[Step]] = [[], [], []]
+    runs: list[list[Step]] = [[] for _ in range(_RUNS)]
     for key in range(1, 7):
         a, b, c = ({"id": key, "name": name, "note": "same"} for name in "abc")
         # Rows 1 and 2 lose their second insert, 3 and 4 their delete, 5 and 6 an update.
@@ -109,12 +109,11 @@ _EXPECTED = {
 
 def _split(units: Sequence[Unit]) -> list[list[Unit]]:
     """Deliver a history in order, where each run begins with what the one before ended with."""
-    third = len(units) // 3
-    return [
-        [*units[:third], *units[third - 4 : third]],
-        list(units[third - 5 : 2 * third]),
-        list(units[2 * third - 5 :]),
-    ]
+    size = len(units) // _RUNS
+    starts = [number * size for number in range(1, _RUNS)]
+    ends = [*starts[1:], len(units)]
+    others = [list(units[start - 5 : end]) for start, end in zip(starts, ends, strict=True)]
+    return [[*units[:size], *units[size - 4 : size]], *others]
 
 
 def _told(remarks: Sequence[str], table: str) -> dict[str, set[int]]:

@@ -99,11 +99,11 @@ def test_a_rebuild_takes_key_and_columns_from_the_source_file(spark: SparkSessio
     assert not any("shop.typed" in problem for problem in problems)
     old = {name: _rows(lake, "rekeyed", name) for name in ("orders", "typed", "other")}
     seen: list[dict[str, list[str]]] = []
-    for table in ("orders", "rekeyed.typed"):
-        for stage in REBUILD:
-            run_stage(stage, changed, **({"table": table} if stage == "rebuild" else {}))
-            seen.append({name: _rows(lake, "rekeyed", name) for name in old})
-    assert all(rows in (old, seen[3]) for rows in seen[:4])
+    asked = [{"table": table} for table in ("orders", "rekeyed.typed")]
+    for stage, arguments in [*((REBUILD[0], each) for each in asked), *((stage, {}) for stage in REBUILD[1:])]:
+        run_stage(stage, changed, **arguments)
+        seen.append({name: _rows(lake, "rekeyed", name) for name in old})
+    assert all(rows in (old, seen[-1]) for rows in seen)
     assert _values(lake, "orders") == [(1, 5), (1, 7), (2, 5)]
     assert _values(lake, "typed") == [(1, "5"), (2, "6"), (3, "x")]
     assert seen[-1]["other"] == old["other"]
@@ -124,49 +124,50 @@ def _values(lake: Lake, table: str, source: str = "rekeyed") -> list[tuple[Any, 
     return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
 
-def test_a_rebuild_deletes_no_metadata_that_the_table_names(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def namesakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """A published source with two tables that share their name."""
+    landing = tmp_path_factory.mktemp("namesakes")
+    source = _canal("namesakes", landing).model_copy(update={"target": "{database}.{table}"})
+    databases = ("namesakes_a", "namesakes_b")
+    deliver(landing, "1", [canal("orders", "INSERT", INT, ("1", "5"), database=each) for each in databases])
+    run_all(source)
+    return source
+
+
+def test_a_rebuild_deletes_no_metadata_that_the_table_names(namesakes: Source, lake: Lake) -> None:
     """An owner may keep one old metadata file only: what is built beside the table leaves the table's own alone.
 
     Else the table's current one goes while it is published, and no reader can open the table any more.
     """
-    source = _canal("few_kept", tmp_path / "landing")
-    deliver(tmp_path / "landing", "1", [canal("orders", "INSERT", INT, ("1", "5"))])
-    run_all(source)
-    with lake.load(("few_kept", "orders")).transaction() as transaction:
+    with lake.load(("namesakes_a", "orders")).transaction() as transaction:
         transaction.set_properties({"write.metadata.previous-versions-max": "1"})
-    published = lake.load(("few_kept", "orders"))
-    rows = _rows(lake, "few_kept", "orders")
+    published = lake.load(("namesakes_a", "orders"))
+    rows = _rows(lake, "namesakes_a", "orders")
     folder = Path(published.location().removeprefix("file://")) / "metadata"
     named = {each.metadata_file for each in published.metadata.metadata_log} | {published.metadata_location}
     named_files = {location.rpartition("/")[2] for location in named}
     assert named_files <= {path.name for path in folder.glob("*.metadata.json")}
     with copies.emptied(lake) as beside:
-        copy = beside.ensure(("few_kept", "orders"), published.schema(), STATE_PROPERTIES)
+        copy = beside.ensure(("namesakes_a", "orders"), published.schema(), STATE_PROPERTIES)
         for name in "abc":
             branch_from_main(copy, name)
         assert named_files <= {path.name for path in folder.glob("*.metadata.json")}
-    assert _problems(_rebuild(source)) == []
-    assert _rows(lake, "few_kept", "orders") == rows
-    now, before = lake.load(("few_kept", "orders")).properties, published.properties
+    assert _problems(_rebuild(namesakes, table="namesakes_a.orders")) == []
+    assert _rows(lake, "namesakes_a", "orders") == rows
+    now, before = lake.load(("namesakes_a", "orders")).properties, published.properties
     notes = {PUBLISHED_PROPERTY: "", REBUILT_PROPERTY: ""}
     assert now.keys() - before.keys() == {REBUILT_PROPERTY}
     assert {**now, **notes} == {**before, **notes}
 
 
-def test_an_unknown_table_is_named_with_those_that_there_are(lake: Lake, tmp_path: Path, spark: SparkSession) -> None:
+def test_an_unknown_table_is_named_with_those_that_there_are(namesakes: Source, lake: Lake) -> None:
     """A wrong name suggests the right one; a name that two tables share is not guessed at."""
-    landing = tmp_path / "landing"
-    source = _canal("misnamed", landing).model_copy(update={"target": "{database}.{table}"})
-    deliver(landing, "1", [
-        canal("orders", "INSERT", INT, ("1", "5"), database="misnamed_a"),
-        canal("orders", "INSERT", INT, ("1", "5"), database="misnamed_b"),
-    ])  # fmt: skip
-    run_all(source)
-    with pytest.raises(UnknownNameError, match=r"no table 'ordres'.*Allowed: misnamed_a.orders, misnamed_b.orders"):
-        run_stage("rebuild", source, table="ordres")
-    with pytest.raises(UnknownNameError, match=r"is misnamed_a.orders and misnamed_b.orders"):
-        run_stage("rebuild", source, table="orders")
-    assert Ledger(lake, "misnamed").rebuild_requests() == {}
+    with pytest.raises(UnknownNameError, match=r"no table 'ordres'.*Allowed: namesakes_a.orders, namesakes_b.orders"):
+        run_stage("rebuild", namesakes, table="ordres")
+    with pytest.raises(UnknownNameError, match=r"is namesakes_a.orders and namesakes_b.orders"):
+        run_stage("rebuild", namesakes, table="orders")
+    assert Ledger(lake, "namesakes").rebuild_requests() == {}
 
 
 CRASHES: Mapping[str, int] = {

@@ -65,6 +65,13 @@ RUNS: Sequence[Sequence[Change]] = (
         SHARDS[0].insert(90, 9, "i", "out"),
     ],
 )  # fmt: skip
+_LEFT_EARLY = 1
+"""Of the changes of ``RUNS[1]``, how many come in the first of two runs of ``make test``: a row has left then, which a
+late event finds outside."""
+DELIVERED = how_many(
+    usually=([*RUNS[0], *RUNS[1][:_LEFT_EARLY]], [*RUNS[1][_LEFT_EARLY:], *RUNS[2]]),
+    proving=tuple(RUNS),
+)
 CHANGED: Mapping[str, Mapping[str, Any]] = {
     "edge": {"where": "note = 'out'", "history": True, "feed": True},
     "made": {"deletes": "soft", "history": True},
@@ -139,9 +146,9 @@ def _minute(change: Change) -> datetime:
 
 @pytest.fixture(scope="module")
 def seen(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """Three runs; then in ``make prove`` one with other options, and a restore with the options of before."""
+    """Two runs; in ``make prove`` three, then one with other options, and a restore with the options of before."""
     landing = tmp_path_factory.mktemp("chosen")
-    problems = [problem for number, changes in enumerate(RUNS) for problem in _run(landing, number, changes)]
+    problems = [problem for number, changes in enumerate(DELIVERED) for problem in _run(landing, number, changes)]
     recorded = [row for row in Ledger(lake, "chosen").tables() if row.object == "shop.edge"]
     made = lake.load(history(Identifier("chosen", "made"))).scan().to_arrow().to_pylist()
     first = {
@@ -196,7 +203,7 @@ def test_a_version_ends_where_its_row_leaves_the_filter(seen: Seen) -> None:
 
 def test_rows_that_leave_are_counted_as_deleted(seen: Seen) -> None:
     """The limit of deletes is about what readers lose. The events of rows outside are counted as others."""
-    assert seen.ledger == [(0, 4, 0), (4, 2, 2), (2, 2, 1)]
+    assert seen.ledger == how_many(usually=[(0, 3, 0), (3, 2, 2)], proving=[(0, 4, 0), (4, 2, 2), (2, 2, 1)])
 
 
 def test_explain_and_changes_tell_of_all_rows(seen: Seen) -> None:

@@ -7,7 +7,7 @@ runs in ``make prove`` only: ``conftest.py`` leaves it out otherwise.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -25,6 +25,21 @@ T = TypeVar("T")
 def how_many(*, usually: T, proving: T) -> T:
     """Return one of the two: how many of something a test makes up."""
     return proving if PROVING else usually
+
+
+def in_two_runs(runs: Sequence[Sequence[T]], *, last: bool = False) -> list[list[T]]:
+    """Return what a case delivers in each run, of three at most: in ``make test`` the first two of three are one.
+
+    What comes late comes in the last one, and a run costs much more than its rows.
+
+    Args:
+        runs: events by run.
+        last: the last two are one: the case is about what the second run finds.
+    """
+    if PROVING or len(runs) < 3:
+        return [list(run) for run in runs]
+    first, second, third = runs
+    return [list(first), [*second, *third]] if last else [[*first, *second], list(third)]
 
 
 def crash_windows(windows: Iterable[str], *, usually: Collection[str]) -> list[Any]:
