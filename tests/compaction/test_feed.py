@@ -320,11 +320,14 @@ def test_readers_see_each_change_once_when_runs_are_killed(
 
 def test_a_killed_restore_is_made_up_for(followed: Followed, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next cut updates feeds that the restore missed, also if it reads rows on workers; equal rows add nothing."""
-    at = 100 * (1 + len(list(followed.landing.iterdir())))
-    deliver(followed.landing, "restored", [Log("keyed").put(at, id=at, a="r"), Log("bag").put(at, a="r")])
-    assert _run(followed.source) == []
     last = cuts.last_published(Ledger(lake, "followed"))
     assert last is not None
+    if last.cut == 1:  # no run was killed before
+        at = 100 * (1 + len(list(followed.landing.iterdir())))
+        deliver(followed.landing, "restored", [Log("keyed").put(at, id=at, a="r"), Log("bag").put(at, a="r")])
+        assert _run(followed.source) == []
+        last = cuts.last_published(Ledger(lake, "followed"))
+        assert last is not None
     with monkeypatch.context() as patched:
         die_at(patched, "tidemark.compaction.feeding.follow", 2)
         with pytest.raises(SystemExit):

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from support.debezium_log import Log
+from support.debezium_log import Log, Message
 from support.feature_cases import CASES, Case
 from support.feeds import published, replayed
 from support.histories import COLUMNS, deliver, generated, message, mixed, with_position
 from support.published import without_delivery
 from support.reference import Row, fold
-from support.rounds import ROUNDS, how_many
+from support.rounds import PROVING, ROUNDS, how_many
 from support.running import assert_ledger_closes, run_all
 from tidemark.erasure.subject import find_subject
 from tidemark.errors import ConfigurationError
@@ -70,6 +70,9 @@ RUNS = [
     ],
     [LATE_2.put(1, id=1), LATE_1.put(7, id=9), WIDE_A.put(2, {"id": 1, "n": 1}, id=1, n=2)],
 ]  # fmt: skip
+if not PROVING:  # the TRUNCATE of a shard in the first run, and what comes late below it in the second
+    first, second, third = RUNS
+    RUNS = [[*first, *second[:2]], [*second[2:], *third]]
 
 
 class Ways(NamedTuple):
@@ -86,6 +89,12 @@ def _rows(lake: Lake) -> dict[str, list[dict[str, Any]]]:
     return {name: sorted(rows, key=repr) for name, rows in read.items()}
 
 
+def _runs_of(case: Case) -> list[list[Message]]:
+    """The runs of a case; in ``make test``, its second and third one are one."""
+    first, second, *third = [*case.runs, [], []][:3]
+    return [first, second, *third] if PROVING else [first, [*second, *third[0]]]
+
+
 REBUILT = how_many(usually=("folded.late",), proving=(None,))
 """Tables that are built again; ``None``: all."""
 TABLES = ("both", "both__history", "late", "clash", "move", "wide", "named", "bag", "taken")
@@ -100,7 +109,7 @@ def ways(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFacto
     reports = []
     deliver(landing, "first", [Log("both_renamed").end(1, 0)])
     for run, more in enumerate(RUNS):
-        messages = [message for case in SHARDS if run < len(case.runs) for message in case.runs[run]]
+        messages = [message for case in SHARDS for message in _runs_of(case)[run]]
         deliver(landing, f"run-{run}", [*messages, *more])
         reports += run_all(source).values()
     by_runs = _rows(lake)

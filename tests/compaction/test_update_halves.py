@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from support.shrinking import Delivery, changes_of, shrunk
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
-from tidemark.positions import encode_position
+from tidemark.positions import changed, encode_position
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -154,6 +154,7 @@ _AROUND_A_TRUNCATE = "all_of_them_around_a_truncate"
 
 def _source(name: str, landing: Path, tables: Mapping[str, Mapping[str, Any]]) -> Source:
     promised = {f"shop.{table}": {"key": ["id"], "columns": COLUMNS, **settings} for table, settings in tables.items()}
+    promised["shop.*"] = {"key": ["id"], "columns": {"note": "string"}}
     fields = {"source": name, "format": "shareplex_json", "landing": str(landing / "*"), "tables": promised}
     return Source.model_validate({**fields, "max_deletes": 1, "max_quarantined": 1})
 
@@ -186,14 +187,26 @@ def _expected_versions(changes: Sequence[Change]) -> list[Row]:
     return of_versions(expected, {change.position: shareplex.at(change) for change in changes}, _typed)
 
 
-def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name: str, landing: Path, lake: Lake) -> Any:
-    """Deliver histories as tables of one source; those that are not the model's, with what they are and should be."""
+def _failing(
+    deliveries: Mapping[str, Delivery],
+    kinds: Mapping[str, Any],
+    name: str,
+    landing: Path,
+    lake: Lake,
+    others: Sequence[Sequence[bytes]] = (),
+) -> Any:
+    """Deliver histories as tables of one source; those that are not the model's, with what they are and should be.
+
+    ``others`` are messages of tables beside them, run by run.
+    """
     tables = {table: {"key": changes_of(runs)[0].key, **kinds[table]} for table, runs in deliveries.items()}
     source = _source(name, landing, tables)
     for run in range(_RUNS):
         changes = [change for runs in deliveries.values() if run < len(runs) for change in runs[run]]
         for part in range(2):
             deliver(landing, f"{run}-{part}", map(shareplex.message, changes[part::2]))
+        for messages in others[run : run + 1]:
+            deliver(landing, f"{run}-others", messages)
         reports = run_all(source)
         assert [problem for report in reports.values() for problem in report.problems] == []
     assert_ledger_closes(lake, name)
@@ -211,32 +224,94 @@ def _failing(deliveries: Mapping[str, Delivery], kinds: Mapping[str, Any], name:
 
 
 _KEPT: Mapping[str, Mapping[str, Any]] = how_many(
-    usually={"both": {"history": True, "deletes": "soft"}, "plain": {}},
+    usually={"both": {"history": True, "deletes": "soft"}},
     proving={"versions": {"history": True}, "softly": {"deletes": "soft"}},
 )
+_BELOW = 40
+"""In ``make test`` the case with a TRUNCATE has the first places of the table, and the others have those above them."""
 
 
-def _kinds_of(case: str) -> Collection[str]:
-    """Return the kinds of table for a case. One with a TRUNCATE takes its own table, a plain one in ``make test``."""
-    if PROVING:
-        return _KEPT
-    return ("plain",) if case == _AROUND_A_TRUNCATE else ("both",)
+def _seated() -> tuple[dict[str, Delivery], dict[str, Any]]:
+    """Return all cases by the tables that they share, and the settings of these tables.
 
-
-@pytest.mark.more
-def test_halves_in_any_runs_are_one_update(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Each case comes to the rows and versions of the model, and to the deleted rows, which stay."""
+    In ``make test`` the case with a TRUNCATE is in the table of the others, below all of their events.
+    """
     tried = {name: case(Table(name)) for name, case in CASES.items() if PROVING or name not in _PROVED}
-    names = {f"{name}_{kept}": (runs, kept) for name, runs in tried.items() for kept in _kinds_of(name)}
+    below = None if PROVING else tried.pop(_AROUND_A_TRUNCATE)
+    names = {f"{name}_{kept}": (runs, kept) for name, runs in tried.items() for kept in _KEPT}
     # Where no update is split, halves are settled in another way.
     split = {name: kept if name.startswith("in_one_run") else f"{kept}_split" for name, (_, kept) in names.items()}
     seated = seats({name: runs for name, (runs, _) in names.items()}, split.__getitem__)
     deliveries: dict[str, Delivery] = {seat.table: [[] for _ in range(_RUNS)] for seat in seated.values()}
     for name, (runs, _) in names.items():
-        for run, changes in enumerate(seated[name].seated(runs, shareplex.beside)):
+        for run, changes in enumerate(seated[name].seated(runs, shareplex.beside if below is None else _above)):
             deliveries[seated[name].table][run] += changes
     kinds = {seated[name].table: _KEPT[kept] for name, (_, kept) in names.items()}
-    assert _failing(deliveries, kinds, "halves", tmp_path, lake) == {}
+    if below is not None:
+        ((table, shared),) = deliveries.items()
+        for run, changes in enumerate(below):
+            shared[run] += [shareplex.beside(change._replace(table=table), len(names), 1) for change in changes]
+    return deliveries, kinds
+
+
+def _above(change: Change, number: int, count: int) -> Change:
+    """Move a change beside the others of its table, and above the case with a TRUNCATE."""
+    place = int(change.position[1]) + _BELOW
+    return shareplex.beside(change._replace(position=changed(place, *change.position[2:])), number, count)
+
+
+class Halves(NamedTuple):
+    """What became of updates whose halves landed in the runs of one source."""
+
+    failing: Mapping[str, Any]
+    """The tables that are not the model's."""
+    held: int
+    """Events of the first run that waited, of the table whose messages carry the size of a transaction."""
+    counted: list[Row]
+    dropped: list[Row]
+    """What is published of that table, and of one that loses a column."""
+
+
+@pytest.fixture(scope="module")
+def halves(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Halves:
+    """All cases, and beside them two tables whose updates have their new halves in the second run."""
+    table = Table("dropped")
+
+    def counted(op: str, seq: int, **data: str) -> bytes:
+        meta = {"op": op, "table": "shop.counted", "scn": 100, "seq": seq, "size": 2, "trans": "t"}
+        return json.dumps({"meta": meta, "data": data}).encode()
+
+    first = [counted("ins", 1, id="1", name="a", note="x"), counted("UPDATE BEFORE", 2, id="1", name="a")]
+    first += map(shareplex.message, [table.insert(1, **_FIRST), table.old(2, **_FIRST)])
+    gone = {"meta": {"op": "DROP COLUMN", "table": "shop.dropped", "scn": "3", "seq": 1}, "data": {"note": None}}
+    new = shareplex.message(table.new(2, id="2", name="b"))
+    others = [first, [counted("UPDATE AFTER", 2, id="1", name="b"), json.dumps(gone).encode(), new]]
+    failing = _failing(*_seated(), "halves", tmp_path_factory.mktemp("halves"), lake, others)
+    counts = Ledger(lake, "halves").read("tables")
+    held = sum(row["held"] for row in counts if (row["object"], row["cut"]) == ("shop.counted", 1))
+    rows = [lake.load(("halves", name)).scan().to_arrow().to_pylist() for name in ("counted", "dropped")]
+    return Halves(failing, held, *rows)
+
+
+@pytest.mark.more
+def test_halves_in_any_runs_are_one_update(halves: Halves) -> None:
+    """Each case comes to the rows and versions of the model, and to the deleted rows, which stay."""
+    assert halves.failing == {}
+
+
+@pytest.mark.more
+def test_an_old_half_waits_for_the_new_one_where_the_size_is_told(halves: Halves) -> None:
+    """The transaction is open until then: nothing of it is published, so no reader misses the row."""
+    assert halves.held == 2
+    (row,) = halves.counted
+    assert (row["name"], row["note"]) == ("b", "x")
+
+
+@pytest.mark.more
+def test_an_old_half_from_before_a_column_was_dropped(halves: Halves) -> None:
+    """It is read by the names that were valid where it stands: it has another key, so the row stays as it was."""
+    (row,) = halves.dropped
+    assert (row["id"], row["name"], row["amount"], "note" in row) == ("1", "a", "1.00", False)
 
 
 _TABLES, _SIDE_BY_SIDE = 12, 12
@@ -272,49 +347,3 @@ def test_any_delivery_of_halves_gives_the_model(seed: int, spark: SparkSession, 
             f"run {number}: {shareplex.message(change).decode()}" for number, run in enumerate(runs) for change in run
         )
         pytest.fail(f"seed {seed}, tables {list(failing)}; {name}, {kinds[name]}, with the fewest events:\n{events}")
-
-
-class Settled(NamedTuple):
-    """What is published of two tables whose updates came with their new halves in the second run."""
-
-    held: int
-    """Events of the first run that waited."""
-    counted: list[Row]
-    dropped: list[Row]
-
-
-@pytest.fixture(scope="module")
-def settled(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Settled:
-    """Two runs of a source: one table whose messages carry the size of a transaction, and one that loses a column."""
-    landing, table = tmp_path_factory.mktemp("settled"), Table("dropped")
-    tables = {"shop.counted": {"key": ["id"]}, "shop.dropped": {"key": ["id"], "columns": {"note": "string"}}}
-    fields = {"source": "settled", "format": "shareplex_json", "landing": str(landing / "*"), "tables": tables}
-    source = Source.model_validate({**fields, "max_deletes": 1})
-
-    def counted(op: str, seq: int, **data: str) -> bytes:
-        meta = {"op": op, "table": "shop.counted", "scn": 100, "seq": seq, "size": 2, "trans": "t"}
-        return json.dumps({"meta": meta, "data": data}).encode()
-
-    first = [counted("ins", 1, id="1", name="a", note="x"), counted("UPDATE BEFORE", 2, id="1", name="a")]
-    deliver(landing, "a", [*first, *map(shareplex.message, [table.insert(1, **_FIRST), table.old(2, **_FIRST)])])
-    run_all(source)
-    held = sum(row["held"] for row in Ledger(lake, "settled").read("tables") if row["object"] == "shop.counted")
-    gone = {"meta": {"op": "DROP COLUMN", "table": "shop.dropped", "scn": "3", "seq": 1}, "data": {"note": None}}
-    new = shareplex.message(table.new(2, id="2", name="b"))
-    deliver(landing, "b", [counted("UPDATE AFTER", 2, id="1", name="b"), json.dumps(gone).encode(), new])
-    run_all(source)
-    rows = [lake.load(("settled", name)).scan().to_arrow().to_pylist() for name in ("counted", "dropped")]
-    return Settled(held, *rows)
-
-
-def test_an_old_half_waits_for_the_new_one_where_the_size_is_told(settled: Settled) -> None:
-    """The transaction is open until then: nothing of it is published, so no reader misses the row."""
-    assert settled.held == 2
-    (row,) = settled.counted
-    assert (row["name"], row["note"]) == ("b", "x")
-
-
-def test_an_old_half_from_before_a_column_was_dropped(settled: Settled) -> None:
-    """It is read by the names that were valid where it stands: it has another key, so the row stays as it was."""
-    (row,) = settled.dropped
-    assert (row["id"], row["name"], row["amount"], "note" in row) == ("1", "a", "1.00", False)

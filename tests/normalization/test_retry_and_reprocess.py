@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -23,6 +23,7 @@ from tidemark.lake.log_schemas import RAW
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures
 from tidemark.pipeline import run_stage
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 
 ORDER = {"type": "INSERT", "database": "shop", "table": "orders", "isDdl": False, "mysqlType": {"id": "int"},
@@ -87,27 +88,53 @@ def _dies(monkeypatch: pytest.MonkeyPatch, name: str, call: int, work: Callable[
             work()
 
 
+_TWO_DAYS = [_canal(1), _nameless(2), b"{", _nameless(3)], [_nameless(4), _canal(5)]
+
+
 def _two_days(name: str, landing: Path) -> Source:
     """A source that needs an option for three of its messages, and one broken message; normalized without it."""
     source = _source(name, landing)
-    _deliver(landing, 1, _canal(1), _nameless(2), b"{", _nameless(3))
-    _run(source, "land", "normalize")
-    _deliver(landing, 2, _nameless(4), _canal(5))
-    _run(source, "land", "normalize")
+    for day, messages in enumerate(_TWO_DAYS, 1):
+        _deliver(landing, day, *messages)
+        _run(source, "land", "normalize")
     return _source(name, landing, table="shop.orders")
 
 
-def _assert_as_if_never_wrong(lake: Lake, source: str, landing: Path) -> None:
-    """What a source with the option from the start has: events, positions, quarantine."""
-    clean = _source(f"{source}_clean", landing, table="shop.orders")
-    for day in (1, 2, 3):
-        _run(clean, "land", "normalize", start=datetime(2026, 1, day, tzinfo=UTC))
-    assert _events(lake, source) == _events(lake, clean.source)
-    assert _quarantined(lake, source) == _quarantined(lake, clean.source)
-    _assert_messages_are_accounted_for(lake, source)
+class Clean(NamedTuple):
+    """What a source has that had the option from the start: three days, whose dumps tests deliver in other ways."""
+
+    events: list[dict[str, Any]]
+    quarantined: list[tuple[str, bytes]]
+
+    def assert_same(self, lake: Lake, source: str, landing: Path) -> None:
+        """Compare events, positions and quarantine with those of a source to which all or some of the days came."""
+        days = {folder.name for folder in landing.iterdir()}
+        assert _events_in(lake, source, landing) == [each for each in self.events if each["file"].split("/")[1] in days]
+        assert _quarantined(lake, source) == self.quarantined
+        _assert_messages_are_accounted_for(lake, source)
 
 
-def test_retried_messages_are_as_if_they_had_been_read_at_once(lake: Lake, tmp_path: Path) -> None:
+def _events_in(lake: Lake, source: str, landing: Path) -> list[dict[str, Any]]:
+    """The change log, with the names of files as they are in the landing folder."""
+    folder, in_a_position = str(landing), encode_position((str(landing),))
+    rows = [
+        {**row, "file": row["file"].replace(folder, ""), "position": row["position"].replace(in_a_position, "~")}
+        for row in _events(lake, source)
+    ]
+    return sorted(rows, key=repr)
+
+
+@pytest.fixture(scope="module")
+def clean(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    """The days of ``_two_days`` and the one that most tests deliver then, a run each."""
+    landing = tmp_path_factory.mktemp("clean")
+    for day, messages in enumerate((*_TWO_DAYS, [_nameless(6)]), 1):
+        _deliver(landing, day, *messages)
+        _run(_source("clean", landing, table="shop.orders"), "land", "normalize")
+    return Clean(_events_in(lake, "clean", landing), _quarantined(lake, "clean"))
+
+
+def test_retried_messages_are_as_if_they_had_been_read_at_once(clean: Clean, lake: Lake, tmp_path: Path) -> None:
     """Same events, same positions; what stays broken stays; a second retry finds nothing to do."""
     fixed = _two_days("retried", tmp_path)
     assert len(_quarantined(lake, "retried")) == 4
@@ -116,7 +143,7 @@ def test_retried_messages_are_as_if_they_had_been_read_at_once(lake: Lake, tmp_p
     assert _run(fixed, "retry") == {"messages": 1, "decoded": 0, "control": 0, "quarantined": 1, "rebuilds": 0}
     _deliver(tmp_path, 3, _nameless(6))
     assert _run(fixed, "land", "normalize")["decoded"] == 1
-    _assert_as_if_never_wrong(lake, "retried", tmp_path)
+    clean.assert_same(lake, "retried", tmp_path)
 
 
 def test_only_the_named_reason_is_retried(lake: Lake, tmp_path: Path) -> None:
@@ -155,7 +182,7 @@ def test_metadata_that_came_later_is_known_to_a_retry(emptied: bool, lake: Lake,
     _assert_messages_are_accounted_for(lake, source.source)
 
 
-def test_messages_that_lost_their_bytes_are_retried_from_raw(lake: Lake, tmp_path: Path) -> None:
+def test_messages_that_lost_their_bytes_are_retried_from_raw(clean: Clean, lake: Lake, tmp_path: Path) -> None:
     """Quarantine has no bytes of them any more (``quarantine_days``): no message counts as a tombstone."""
     fixed = _two_days("emptied", tmp_path)
     assert retention.without_bytes(lake, lake.load(("quarantine", "emptied")), 2) == 4
@@ -163,7 +190,7 @@ def test_messages_that_lost_their_bytes_are_retried_from_raw(lake: Lake, tmp_pat
     assert _run(fixed, "retry")["quarantined"] == 1
     _deliver(tmp_path, 3, _nameless(6))
     _run(fixed, "land", "normalize")
-    _assert_as_if_never_wrong(lake, "emptied", tmp_path)
+    clean.assert_same(lake, "emptied", tmp_path)
 
 
 def test_messages_whose_bytes_are_nowhere_stay_in_quarantine(lake: Lake, tmp_path: Path) -> None:
@@ -208,7 +235,7 @@ _USUALLY = {("before_contents", "normalize"), ("before_changelog", "retry")}
     [pytest.param(*each, marks=[] if each in _USUALLY else [pytest.mark.prove]) for each in KILLED],
 )
 def test_a_killed_retry_changes_nothing_more(
-    point: str, following: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    point: str, following: str, clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed anywhere, with a file landing next: after another retry all is as a clean run has it."""
     name = f"retry_{point}_{following}"
@@ -220,7 +247,7 @@ def test_a_killed_retry_changes_nothing_more(
     _run(fixed, "normalize", "retry")
     _deliver(tmp_path, 3, _nameless(6))
     _run(fixed, "land", "normalize")
-    _assert_as_if_never_wrong(lake, name, tmp_path)
+    clean.assert_same(lake, name, tmp_path)
 
 
 def test_a_load_that_a_killed_retry_decoded_empties_no_table(
@@ -251,7 +278,7 @@ def test_a_load_that_a_killed_retry_decoded_empties_no_table(
 
 
 def test_a_land_that_was_cut_short_before_a_retry_lands_after_it(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files were written to the ledger ahead; the number of their batch goes to the retry."""
     fixed = _two_days("cut_short", tmp_path)
@@ -259,17 +286,17 @@ def test_a_land_that_was_cut_short_before_a_retry_lands_after_it(
     _dies(monkeypatch, "tidemark.lake.lake.Lake.append_files", 1, lambda: _run(fixed, "land"))
     _run(fixed, "retry")
     assert _run(fixed, "land", "normalize")["decoded"] == 1
-    _assert_as_if_never_wrong(lake, "cut_short", tmp_path)
+    clean.assert_same(lake, "cut_short", tmp_path)
 
 
-def test_a_retry_waits_for_what_landed_to_be_normalized(lake: Lake, tmp_path: Path) -> None:
+def test_a_retry_waits_for_what_landed_to_be_normalized(clean: Clean, lake: Lake, tmp_path: Path) -> None:
     """Batches are numbered by land: those in between must not be passed over."""
     fixed = _two_days("waiting", tmp_path)
     _deliver(tmp_path, 3, _nameless(6))
     with pytest.raises(Exception, match="run normalize"):
         _run(fixed, "land", "retry")
     _run(fixed, "normalize", "retry")
-    _assert_as_if_never_wrong(lake, "waiting", tmp_path)
+    clean.assert_same(lake, "waiting", tmp_path)
 
 
 def test_reprocessing_with_nothing_changed_changes_no_event(lake: Lake, tmp_path: Path) -> None:
@@ -284,7 +311,12 @@ def test_reprocessing_with_nothing_changed_changes_no_event(lake: Lake, tmp_path
 
 
 @pytest.mark.parametrize("retried", [False, True])
-def test_reprocessing_after_a_fix_is_as_if_it_had_been_there(retried: bool, lake: Lake, tmp_path: Path) -> None:  # noqa: FBT001
+def test_reprocessing_after_a_fix_is_as_if_it_had_been_there(
+    retried: bool,  # noqa: FBT001
+    clean: Clean,
+    lake: Lake,
+    tmp_path: Path,
+) -> None:
     """One day after the other, and messages that were retried before under another name of the table."""
     name = f"reprocessed_{retried}".lower()
     fixed = _two_days(name, tmp_path)
@@ -297,7 +329,7 @@ def test_reprocessing_after_a_fix_is_as_if_it_had_been_there(retried: bool, lake
     assert _run(fixed, "normalize", reprocess=True, start=day["end"])["reprocessed"] == 1
     expected = {"shop.orders", "shop.wrong"} if retried else {"shop.orders"}
     assert Ledger(lake, name).rebuild_requests().keys() == expected
-    _assert_as_if_never_wrong(lake, name, tmp_path)
+    clean.assert_same(lake, name, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +379,7 @@ REPROCESS_CRASHES = {
 
 @pytest.mark.parametrize("point", crash_windows(REPROCESS_CRASHES, usually={"before_changelog"}))
 def test_a_killed_reprocessing_is_done_by_the_next_normalize(
-    point: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    point: str, clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever comes next finishes it, and is not asked to."""
     name = f"killed_{point}"
@@ -357,7 +389,7 @@ def test_a_killed_reprocessing_is_done_by_the_next_normalize(
     _run(fixed, "normalize")
     assert Ledger(lake, name).read("reprocessing") == []
     assert Ledger(lake, name).rebuild_requests().keys() == {"shop.orders"}
-    _assert_as_if_never_wrong(lake, name, tmp_path)
+    clean.assert_same(lake, name, tmp_path)
 
 
 def test_a_rehearsal_leaves_no_trace(lake: Lake, tmp_path: Path) -> None:

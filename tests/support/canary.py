@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
 import fastavro
@@ -11,19 +12,29 @@ import pyarrow.parquet as pq
 
 def files_with(folder: Path, text: str) -> set[str]:
     """Return the files under a folder that hold a text, as paths from the folder."""
-    return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file() and _holds(file, text)}
+    return files_with_each(folder, text)[text]
 
 
-def _holds(file: Path, text: str) -> bool:
+def files_with_each(folder: Path, *texts: str) -> dict[str, set[str]]:
+    """Return the files under a folder by the text that they hold: each file is read once for all texts."""
+    found: dict[str, set[str]] = {text: set() for text in texts}
+    for file in folder.rglob("*"):
+        for text in _held(file, texts) if file.is_file() else ():
+            found[text].add(str(file.relative_to(folder)))
+    return found
+
+
+def _held(file: Path, texts: Sequence[str]) -> set[str]:
     content = file.read_bytes()
-    if text.encode() in content:
-        return True
+    read = b""
     if content[:4] == b"PAR1":
-        return text in repr(pq.read_table(file, partitioning=None).to_pylist()) or text in _metadata(file)
-    if content[:4] == b"Obj\x01":
+        read = (repr(pq.read_table(file, partitioning=None).to_pylist()) + _metadata(file)).encode()
+    elif content[:4] == b"Obj\x01":
         with file.open("rb") as opened:
-            return any(text in repr(record) for record in fastavro.reader(opened))
-    return content[:2] == b"\x1f\x8b" and text.encode() in gzip.decompress(content)
+            read = repr(list(fastavro.reader(opened))).encode()
+    elif content[:2] == b"\x1f\x8b":
+        read = gzip.decompress(content)
+    return {text for text in texts if text.encode() in content or text.encode() in read}
 
 
 def _metadata(file: Path) -> str:
