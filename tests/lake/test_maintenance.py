@@ -38,6 +38,8 @@ RUNS = 3
 NAMES: tuple[str, ...] = how_many(usually=("batches", "cuts", "tables"), proving=tuple(LEDGER))
 """Tables of the ledger that the first maintenance looks at: each takes half a second."""
 TABLE, OTHERS = Table("items"), Table("others")
+LATE = [TABLE.update(250, 1002, "revived?", "no"), TABLE.update(280, 2, "too late", "note that counts")]
+"""Events that come after the first maintenance, and lie before the last cut: of a deleted row, and of a newer one."""
 FEW = {"MANY_FILES": 3, "MANY_DELETE_FILES": 2}
 """Limits of these tests: a table is crowded after as many cuts. ``MANY_FILES`` is the usual limit."""
 
@@ -99,12 +101,18 @@ def _small_cut(number: int) -> list[Change]:
 
 
 class First(NamedTuple):
-    """What the first maintenance of a crowded source found, and what it said."""
+    """What the first maintenance of a crowded source found, what it said, and what late events met after it."""
 
     size: maintenance.Size
     before: dict[str, Any]
     report: StageReport
     told_after: dict[str, Any]
+    late: StageReport
+    """Of compact, over ``LATE``."""
+    late_rows: list[tuple[Any, ...]]
+    late_expected: list[tuple[Any, ...]]
+    kinds: set[str]
+    """Of rows of the state, after that."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -118,7 +126,7 @@ def _few_are_many() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def first(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> tuple[Shop, First]:
-    """Cuts of one table until it is crowded, then the first maintenance, with the defaults.
+    """Cuts of one table until it is crowded, then the first maintenance, with the defaults; then late events.
 
     After that, no other maintenance looks at more than one table of the ledger.
     """
@@ -129,7 +137,11 @@ def first(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tidemark.stages.maintain.NAMES", NAMES)
         report = shop.maintain()
-    return shop, First(size, before, report, _told(lake, shop))
+    told = _told(lake, shop)
+    late = shop.run(*LATE)["compact"]
+    kinds = lake.load(("state", f"{shop.name}__items")).scan().to_arrow().column("kind").to_pylist()
+    rows = _rows(lake, shop), _expected(shop.changes)
+    return shop, First(size, before, report, told, late, *rows, set(kinds))
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +192,7 @@ def _cut_tags(lake: Lake, shop: Shop) -> list[str]:
 
 def test_maintenance_changes_files_and_no_row(first: tuple[Shop, First], lake: Lake) -> None:
     """Main and every cut read as before; delete files are gone, the ledger has few files, nothing is forgotten."""
-    shop, (crowded, before, report, after) = first
+    shop, (crowded, before, report, after, late, *_) = first
     assert crowded.files >= maintenance.MANY_FILES
     assert crowded.delete_files >= maintenance.MANY_DELETE_FILES
     assert {f"ledger.{name}" for name in before["files"]} <= report.details.keys()
@@ -196,39 +208,44 @@ def test_maintenance_changes_files_and_no_row(first: tuple[Shop, First], lake: L
     assert details["files"] == f"{crowded.files}->1"
     assert details["delete_files"] == f"{crowded.delete_files}->0"
     assert report.summary["snapshots"] == report.summary["orphans"] == report.summary["tombstones"] == 0  # all young
-    assert run_all(shop.source)["compact"].summary["events"] == 0  # what was done is still known
+    assert late.summary["events"] == len(LATE)  # what was done is still known
 
 
+@pytest.mark.prove
 def test_a_table_that_needs_nothing_is_left_alone(shop: Shop, lake: Lake) -> None:
-    """A second maintenance makes no snapshot: few files are no reason."""
-    table = how_many(usually="items", proving=None)
-    shop.maintain(table)
+    """A second maintenance makes no snapshot: few files are no reason. ``make test`` has it of one table, below."""
+    shop.maintain()
     names = [(shop.name, "items"), ("state", f"{shop.name}__items"), ("raw", shop.name), ("changelog", shop.name)]
     before = {name: head(lake.load(name)) for name in names}
-    shop.maintain(table)
+    shop.maintain()
     assert {name: head(lake.load(name)) for name in names} == before
 
 
-def test_late_events_meet_the_same_state(shop: Shop, lake: Lake) -> None:
+def test_late_events_meet_the_same_state(first: tuple[Shop, First]) -> None:
     """After the state is rewritten, deleted rows stay dead, and cells of rows written in parts keep their positions."""
-    shop.maintain("items")
-    late = [TABLE.update(250, 1002, "revived?", "no"), TABLE.update(280, 2, "too late", "note that counts")]
-    shop.run(*late)
-    assert _rows(lake, shop) == _expected(shop.changes)
-    kinds = lake.load(("state", f"{shop.name}__items")).scan().to_arrow().column("kind").to_pylist()
-    assert {"tombstone", "cells"} <= set(kinds)
+    assert first[1].late_rows == first[1].late_expected
+    assert {"tombstone", "cells"} <= first[1].kinds
 
 
 def test_old_cuts_go_and_their_snapshots_expire(shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest cuts stay readable, files that only others have are gone from disk, the markers are not."""
+    """The newest cuts stay readable, files that only others have are gone from disk, the markers are not.
+
+    While a cut is under way its tables are skipped, with a message, and it can be published afterwards.
+    """
     shop.run(*shop.small_cut())
     table = lake.load((shop.name, "items"))
     files = {task.file.file_path for task in table.scan().plan_files()}
     with monkeypatch.context() as patched:
         patched.setattr(maintenance, "MANY_FILES", 1)
-        shop.maintain("items")  # later cuts have other files
-    for _ in range(2):
-        shop.run(*shop.small_cut())
+        alone = shop.maintain("items")  # later cuts have other files
+    assert alone.details.keys() == _names_of(shop)
+    shop.run(*shop.small_cut())
+    _begin_a_cut(shop, ("land", "normalize", "compact", "check"))
+    with monkeypatch.context() as patched:
+        patched.setattr(maintenance, "MANY_FILES", 1)
+        patched.setattr(maintenance, "MANY_DELETE_FILES", 1)
+        _assert_candidates_are_not_touched(shop, lake)
+    run_stage("publish", shop.source, None, None)
     *_, before, newest = _cut_tags(lake, shop)
     kept = _rows(lake, shop, before)
     logs = [("raw", shop.name), ("changelog", shop.name)]
@@ -249,6 +266,27 @@ def test_old_cuts_go_and_their_snapshots_expire(shop: Shop, lake: Lake, monkeypa
     assert _rows(lake, shop) == _expected(shop.changes)
 
 
+def _names_of(shop: Shop) -> set[str]:
+    """Return the table and its state, as maintenance names them."""
+    return {f"{shop.name}.items", f"state.{shop.name}__items"}
+
+
+def _begin_a_cut(shop: Shop, stages: Iterable[str]) -> None:
+    shop.deliver(*shop.small_cut())
+    for stage in stages:
+        run_stage(stage, shop.source, None, None)
+
+
+def _assert_candidates_are_not_touched(shop: Shop, lake: Lake) -> None:
+    cut = max(row.cut for row in Ledger(lake, shop.name).cuts())
+    names = [(shop.name, "items"), ("state", f"{shop.name}__items")]
+    before = {name: lake.load(name).refs() for name in names}
+    report = shop.maintain(keep_cuts=1, keep_days=0)
+    assert f"cut {cut} is not published" in str(report.summary["skipped"])
+    assert {name: lake.load(name).refs() for name in names} == before
+    assert f"raw.{shop.name}" in report.details
+
+
 def _planned(table: Any, snapshot: int) -> Any:
     return table.scan(snapshot_id=snapshot).plan_files()
 
@@ -262,39 +300,30 @@ def test_a_table_that_a_kept_cut_did_not_change_keeps_its_tag(lake: Lake, shop: 
     assert sorted(table.refresh().refs()) == ["cut_2", "cut_8", "main"]
 
 
-def test_candidates_are_not_touched(shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a cut is under way its tables are skipped, with a message, and it can be published afterwards.
-
-    In ``make prove`` they are maintained then, like the tables of a published cut in the tests beside this one.
-    """
+@pytest.mark.prove
+def test_candidates_are_maintained_after_they_are_published(
+    shop: Shop, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after the check their tables are skipped; then they are maintained like those of any cut."""
     monkeypatch.setattr(maintenance, "MANY_FILES", 1)
     monkeypatch.setattr(maintenance, "MANY_DELETE_FILES", 1)
-    if PROVING:
-        shop.run(*shop.small_cut())  # the files that the maintenance at the end rewrites
-    shop.deliver(*shop.small_cut())
-    for stage in ("land", "normalize", "compact"):
-        run_stage(stage, shop.source, None, None)
-    cut = max(row.cut for row in Ledger(lake, shop.name).cuts())
-    names = [(shop.name, "items"), ("state", f"{shop.name}__items")]
-    before = {name: lake.load(name).refs() for name in names}
+    shop.run(*shop.small_cut())  # the files that the maintenance at the end rewrites
+    _begin_a_cut(shop, ("land", "normalize", "compact"))
     for stage in ("check", "publish"):
-        if PROVING or stage == "publish":
-            report = shop.maintain(keep_cuts=1, keep_days=0)
-            assert f"cut {cut} is not published" in str(report.summary["skipped"])
-            assert {name: lake.load(name).refs() for name in names} == before
-            assert f"raw.{shop.name}" in report.details
+        _assert_candidates_are_not_touched(shop, lake)
         run_stage(stage, shop.source, None, None)
     assert _rows(lake, shop) == _expected(shop.changes)
-    if not PROVING:
-        return
-    moved = {name: head(lake.load(name)) for name in names}
+    moved = {name: head(lake.load(name)) for name in [(shop.name, "items"), ("state", f"{shop.name}__items")]}
     assert "skipped" not in shop.maintain().summary
     assert all(head(lake.load(name)) != before for name, before in moved.items())
     assert _rows(lake, shop) == _expected(shop.changes)
 
 
 def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Old deletes are forgotten, in any number; younger ones are not. What then arrives late revives its row."""
+    """Old deletes are forgotten, in any number; younger ones are not. What then arrives late revives its row.
+
+    Another age than the default is in ``test_tombstone_age.py`` too.
+    """
     shop = _shop("forgetting", tmp_path / "landing")
     shop.run(TABLE.insert(10, 1, "a", "b"), TABLE.insert(11, 2, "a", "b"), TABLE.delete(20, 1))
     age(lake, shop.name, days=100)
@@ -302,7 +331,8 @@ def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake
     state = ("state", f"{shop.name}__items")
     cut_1 = lake.load(state).refs()["cut_1"].snapshot_id
 
-    assert shop.maintain("items", tombstone_days=101).summary["tombstones"] == 0
+    if PROVING:
+        assert shop.maintain("items", tombstone_days=101).summary["tombstones"] == 0
     report = shop.maintain("items")
     assert report.details[".".join(state)]["tombstones"] == 1
     assert lake.load(state).scan().to_arrow().column("k0").to_pylist() == [2]
@@ -313,8 +343,14 @@ def test_tombstones_past_their_time_go_and_are_counted(spark: SparkSession, lake
 
 
 def test_orphans_go_when_they_are_old_enough(shop: Shop, lake: Lake) -> None:
-    """A file of a run going on is young and stays; one that an aborted run left goes after the horizon."""
-    shop.maintain("items")
+    """A file of a run going on is young and stays; one that an aborted run left goes after the horizon.
+
+    The table is named alone, with its namespace or the source's. A second maintenance makes no snapshot of it: few
+    files are no reason.
+    """
+    assert shop.maintain("shop.items").details.keys() == _names_of(shop)
+    names = [(shop.name, "items"), ("state", f"{shop.name}__items")]
+    before = {name: head(lake.load(name)) for name in names}
     folder = Path(urlparse(lake.load((shop.name, "items")).location()).path) / "data"
     old, young = folder / "aborted.parquet", folder / "going_on.parquet"
     for file, days in ((old, 4), (young, 2)):
@@ -322,17 +358,15 @@ def test_orphans_go_when_they_are_old_enough(shop: Shop, lake: Lake) -> None:
         at = time.time() - days * 86400
         os.utime(file, (at, at))
     report = shop.maintain(f"{shop.name}.items")
+    assert report.details.keys() == _names_of(shop)
+    assert {name: head(lake.load(name)) for name in names} == before
     assert (old.exists(), young.exists()) == (False, True)
     assert report.summary["orphans"] == 1
     assert _rows(lake, shop) == _expected(shop.changes)
 
 
-def test_one_table_alone(shop: Shop) -> None:
-    """By its published name, with or without namespace, or the source's; an error lists the names there are."""
-    names = {f"{shop.name}.items", f"state.{shop.name}__items"}
-    assert set(shop.maintain(f"{shop.name}.items").details) == names
-    assert set(shop.maintain("items").details) == names
-    assert set(shop.maintain("shop.items").details) == names
+def test_a_table_that_is_not_there_is_an_error(shop: Shop) -> None:
+    """It lists the names there are."""
     with pytest.raises(UnknownNameError, match=f"{shop.name}.items"):
         shop.maintain("shop.itmes")
 

@@ -25,6 +25,8 @@ from pyiceberg.catalog import load_catalog
 
 from support.airflow_world import belonging_to, connection_for_notices, kill_first, receiving_notices
 from support.browser import PROGRAM, browser
+from support.connect_in_jvm import ConnectInJvm
+from support.listening import LOOPBACK_ONLY, addresses
 from support.rounds import PROVING, how_many
 from tidemark.demo.runner import unpaused
 from tidemark.errors import ConfigurationError
@@ -128,9 +130,15 @@ def catalog(place: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def server(place: Path) -> Iterator[SparkConnectServer]:
-    """Return a Spark Connect server that starts while Airflow does."""
-    server = SparkConnectServer(folder=place / "spark", settings=local_settings(), driver_memory="2g")
+def server(place: Path, request: pytest.FixtureRequest) -> Iterator[SparkConnectServer]:
+    """Return a Spark Connect server that starts while Airflow does.
+
+    In ``make test`` it is in the JVM of the tests: ``spark/test_connect_sessions.py`` starts one of its own.
+    """
+    if PROVING:
+        server = SparkConnectServer(folder=place / "spark", settings=local_settings(), driver_memory="2g")
+    else:
+        server = ConnectInJvm(request.getfixturevalue("spark"), request.getfixturevalue("jvm"))
     server.start()
     try:
         yield server
@@ -465,19 +473,16 @@ def test_connection_alone_decides_that_stages_are_submitted(
 def test_secrets_are_private_and_nothing_listens_beyond_this_machine(
     airflow: AirflowService, server: SparkConnectServer
 ) -> None:
-    """Secret files belong to this user alone; Airflow and Spark listen on the loopback address only."""
-    secret = [*airflow.folder.glob("*.json"), server.folder / "spark.conf"]
-    assert {file.name for file in secret} == {"passwords.json", "secrets.json", "spark.conf"}
+    """Secret files belong to this user alone; Airflow and Spark listen on the loopback address only.
+
+    The file of Spark's settings is in ``spark/test_connect_sessions.py`` too, which ``make test`` has.
+    """
+    secret = [*airflow.folder.glob("*.json"), *([server.folder / "spark.conf"] if PROVING else [])]
+    assert {file.name for file in secret} == {"passwords.json", "secrets.json", *(["spark.conf"] if PROVING else [])}
     assert {file.stat().st_mode & 0o777 for file in secret} == {0o600}
-    places = set()
-    for table in ("tcp", "tcp6"):
-        lines = [line.split() for line in Path("/proc/net", table).read_text("utf-8").splitlines()[1:]]
-        places |= {tuple(line[1].split(":")) for line in lines if line[3] == "0A"}
-    addresses = {
-        port: {address for address, found in places if int(found, 16) == port} for port in (airflow.port, server.port)
-    }
-    assert all(addresses.values())
-    assert set().union(*addresses.values()) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    for port in (airflow.port, server.port):
+        assert addresses(port)
+        assert addresses(port) <= LOOPBACK_ONLY
 
 
 def test_demo_pauses_what_it_unpaused(airflow: AirflowService) -> None:

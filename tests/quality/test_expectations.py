@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,11 @@ from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from support.connect_in_jvm import ConnectInJvm
 from tidemark.errors import ConfigurationError, InvalidSourceError, RetriableLakeError, UnknownNameError
 from tidemark.quality import data_docs
 from tidemark.quality.expectations import evaluate_all
 from tidemark.quality.verdicts import CheckResult, Invariant, Subject, Verdict
-from tidemark.services.processes import LOOPBACK, free_port
 from tidemark.sources.check import Check
 from tidemark.sources.choices import Severity
 from tidemark.sources.expectation_names import EXPECTATIONS
@@ -295,22 +294,24 @@ def test_data_docs_show_checks_and_invariants_and_escape_names(frame: DataFrame,
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.read_text()
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "../../../escaped",
-        "erp.a/b",
-        "..",
-        "erp..orders.",
-        "</script><script>.\N{GREEK SMALL LETTER ALPHA}'\"",
-        "erp.a%2Fb~",
-        "x" * 300,
-    ],
-)
-def test_hostile_table_names_stay_in_the_folder(frame: DataFrame, quiet_home: Path, table: str) -> None:
+HOSTILE_TABLES = [
+    "../../../escaped",
+    "erp.a/b",
+    "..",
+    "erp..orders.",
+    "</script><script>.\N{GREEK SMALL LETTER ALPHA}'\"",
+    "erp.a%2Fb~",
+    "x" * 300,
+]
+
+
+def test_hostile_table_names_stay_in_the_folder(frame: DataFrame, quiet_home: Path) -> None:
     """A table's name makes no path outside the folder, and the index links to its page."""
     home = quiet_home / "a" / "b" / "home"
-    (verdict,) = judge(home, candidate(frame, table=table, invariants={"null keys": Invariant(value=0)}), cut="../../x")
+    invariants = {"null keys": Invariant(value=0)}
+    subjects = [candidate(frame, table=table, invariants=invariants) for table in HOSTILE_TABLES]
+    verdict, *_ = judge(home, *subjects, cut="../../x")
+    assert len(pages(verdict)) == len(subjects)
     outside = [path for path in quiet_home.rglob("*") if path.is_file() and not path.is_relative_to(home / "quality")]
     assert outside == []
     linked = links(verdict.docs)
@@ -500,23 +501,9 @@ def scenario_results(spark: SparkSession, home: Path) -> list[tuple[str, bool, s
     return outline(verdict)
 
 
-@contextmanager
-def connected(spark: SparkSession) -> Iterator[str]:
-    """The address of a Spark Connect server that runs meanwhile, in the JVM of the session."""
-    context, port = spark.sparkContext._jsc.sc(), free_port()
-    service = spark._jvm.org.apache.spark.sql.connect.service.SparkConnectService
-    for name, value in (("address", LOOPBACK), ("port", str(port))):
-        context.conf().set(f"spark.connect.grpc.binding.{name}", value)
-    service.start(context)
-    try:
-        yield f"sc://{LOOPBACK}:{port}"
-    finally:
-        service.stop(spark._jvm.scala.Option.empty(), spark._jvm.scala.Option.empty())
-
-
 @pytest.mark.prove
 @pytest.mark.slow
-def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_connect_gives_the_same_verdict(spark: SparkSession, jvm: dict[str, str], tmp_path: Path) -> None:
     """A frame of Spark Connect is judged as one of a classic session, in the same JVM.
 
     ``make test`` has a check that passes and one that fails over Spark Connect, in ``orchestration/test_service.py``.
@@ -528,9 +515,9 @@ def test_spark_connect_gives_the_same_verdict(spark: SparkSession, tmp_path: Pat
         "print(type(session).__module__)\n"
         "print(json.dumps(t.scenario_results(session, pathlib.Path(sys.argv[2]))))\n"
     )
-    with connected(spark) as url:
+    with ConnectInJvm(spark, jvm) as server:
         done = subprocess.run(
-            [sys.executable, "-c", script, url, str(tmp_path / "connect")],
+            [sys.executable, "-c", script, server.url, str(tmp_path / "connect")],
             capture_output=True,
             text=True,
             check=False,

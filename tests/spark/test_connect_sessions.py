@@ -6,12 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
+from support.listening import LOOPBACK_ONLY, addresses
 from tidemark.services.spark_connect import SparkConnectServer
 from tidemark.spark import connect_sessions
 from tidemark.spark.session import local_settings
@@ -28,10 +28,11 @@ session.sql("SELECT max(hash(id)) FROM range(1000000000000)").collect()
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[SparkConnectServer]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnectServer]:
     """A warm Spark that tasks share."""
-    with SparkConnectServer(folder=tmp_path / "spark", settings=local_settings(), driver_memory="1g") as server:
+    folder = tmp_path_factory.mktemp("connect") / "spark"
+    with SparkConnectServer(folder=folder, settings=local_settings(), driver_memory="1g") as server:
         yield server
 
 
@@ -62,6 +63,13 @@ def test_work_of_an_earlier_session_ends(server: SparkConnectServer, monkeypatch
         for each in working:
             each.kill()
             each.communicate()
+
+
+def test_settings_are_private_and_nothing_listens_beyond_this_machine(server: SparkConnectServer) -> None:
+    """A catalog's password may be among the settings."""
+    assert (server.folder / "spark.conf").stat().st_mode & 0o777 == 0o600
+    assert addresses(server.port)
+    assert addresses(server.port) <= LOOPBACK_ONLY
 
 
 def test_sessions_of_a_source_follow_the_clock() -> None:

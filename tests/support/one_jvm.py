@@ -43,7 +43,9 @@ class OneJvm:
         require_java()
         options = [local_settings(is_quick=is_quick)[_OPTIONS], _ROOM, *([] if is_quick else [_BOTH])]
         conf = SparkConf(loadDefaults=False).setAll(list({**_settings(), _OPTIONS: " ".join(options)}.items()))
-        with log.open("w", encoding="utf-8") as out:
+        with log.open("w", encoding="utf-8") as out, pytest.MonkeyPatch.context() as patched:
+            # Clients of Spark Connect do not say which Python works for them.
+            patched.setenv("PYSPARK_PYTHON", sys.executable)
             self._gateway: Any = launch_gateway(conf, {"stdout": out, "stderr": out})
         self._log = log
 

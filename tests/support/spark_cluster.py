@@ -47,6 +47,24 @@ def spark_submit(master: str, jars: Iterable[str]) -> list[str]:
     return [*command, "--conf", "spark.ui.enabled=false", "--driver-memory", "1g"]
 
 
+def event_log(folder: Path, *, owned: str) -> list[str]:
+    """Return what a submitted program needs to write its event log as one file of text.
+
+    Args:
+        folder: where.
+        owned: the value of a setting that an owner's rule keeps back.
+    """
+    settings = {
+        "eventLog.enabled": "true",
+        "eventLog.dir": folder.as_uri(),
+        "eventLog.compress": "false",
+        "eventLog.rolling.enabled": "false",
+        "redaction.regex": "owned",
+        "hadoop.owned": owned,
+    }
+    return [word for name, value in settings.items() for word in ("--conf", f"spark.{name}={value}")]
+
+
 def executors(folder: Path) -> list[str]:
     """Return what each executor of the cluster's worker wrote to its log."""
     return [file.read_text(encoding="utf-8") for file in (folder / "work").glob("app-*/*/stderr")]
