@@ -19,6 +19,8 @@ from support.rounds import PROVING
 from support.running import assert_ledger_closes, run_all
 from tidemark.compaction import contradictions
 from tidemark.compaction.accounting import Merged
+from tidemark.compaction.candidate import Prepared
+from tidemark.compaction.decisions import Contradiction
 from tidemark.folding.keyed import Totals
 from tidemark.lake.lake import Lake
 from tidemark.ledger.contradiction_rows import ContradictionRow
@@ -185,31 +187,63 @@ def _deliver(source: Source, file: str, changes: Iterable[Change]) -> None:
     deliver(Path(source.landing).parent, file, map(_timed, changes))
 
 
+class Told(NamedTuple):
+    """Three runs of all cases and of a sound history, and what was told of them."""
+
+    source: Source
+    cases: dict[str, Case]
+    remarks: list[str]
+    sought: list[tuple[str, int]]
+    """The tables that were looked at, and the runs in which they were."""
+
+
+_HISTORY = "items"
+"""The table with the sound history."""
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """The sound history is split into runs, and a part of it is sent again."""
+    landing = tmp_path_factory.mktemp("told")
+    cases = {name: case for name, case in _cases().items() if PROVING or name not in _PROVED} | _lost()
+    tables = {f"shop.{name}": {"key": [] if name.startswith("bag") else ["id"]} for name in (_HISTORY, *cases)}
+    fields = {"source": "told", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    found = Told(Source.model_validate(fields), cases, [], [])
+    history = _sound(7, 90)
+    seek = contradictions.found
+    with pytest.MonkeyPatch.context() as patched:
+        for number, part in enumerate((history[:30], history[30:60], history[20:50])):
+
+            def noted(prepared: Prepared, *args: Any, run: int = number) -> list[Contradiction]:
+                found.sought.append((prepared.plan.found.object, run))
+                return seek(prepared, *args)
+
+            patched.setattr(contradictions, "found", noted)
+            more = [each for case in cases.values() for each in (*case.runs, (), ())[number]]
+            _deliver(found.source, f"{number}", [*part, *more])
+            reports = run_all(found.source)
+            assert reports["compact"].problems == reports["check"].problems == ()
+            found.remarks.extend(reports["compact"].remarks)
+    return found
+
+
 @pytest.mark.more
-def test_contradictions_are_told(source: Make, spark: SparkSession, lake: Lake) -> None:
+def test_contradictions_are_told(told: Told, lake: Lake) -> None:
     """Each kind is found, with its count, its first place and its keys; what may be legitimate raises none."""
-    cases = {name: case for name, case in _cases().items() if PROVING or name not in _PROVED}
-    declared = {f"shop.{name}": {"key": [] if name.startswith("bag") else ["id"]} for name in cases}
-    shop = source("debezium_json", tables=declared)
-    remarks: list[str] = []
-    for number in range(3):
-        _deliver(shop, f"{number}", [each for case in cases.values() for each in (*case.runs, (), ())[number]])
-        reports = run_all(shop)
-        assert reports["compact"].problems == reports["check"].problems == ()
-        remarks += reports["compact"].remarks
-    assert_ledger_closes(lake, shop.source)
-    rows = sorted(Ledger(lake, shop.source).contradictions(), key=lambda row: (row.object, row.cut, row.position or ""))
+    name, cases = told.source.source, told.cases
+    assert_ledger_closes(lake, name)
+    rows = sorted(Ledger(lake, name).contradictions(), key=lambda row: (row.object, row.cut, row.position or ""))
     recorded = {name: tuple(row for row in rows if row.object == f"shop.{name}") for name in cases}
     found = {name: tuple(map(_short, recorded[name])) for name in cases}
     assert found == {name: case.found for name, case in cases.items()}
-    for name, case in cases.items():
-        assert not case.keys or any(text.startswith(f"shop.{name}: {case.keys}") for text in remarks), remarks
+    for table, case in cases.items():
+        assert not case.keys or any(text.startswith(f"shop.{table}: {case.keys}") for text in told.remarks), table
     first = recorded["missing"][0]
     assert (first.file or "").endswith("1.json")
     assert first.position == encode_position(cases["missing"].runs[1][0].position) or (first.position or "").startswith(
         encode_position(cases["missing"].runs[1][0].position[:3])
     )
-    verdicts = {(row["object"], row["cut"]): row["verdict"] for row in Ledger(lake, shop.source).read("tables")}
+    verdicts = {(row["object"], row["cut"]): row["verdict"] for row in Ledger(lake, name).read("tables")}
     assert verdicts["shop.missing", 2] == verdicts["shop.bag", 2] == "warned"
     assert verdicts["shop.sound", 2] == verdicts["shop.late", 3] == "passed"
 
@@ -263,42 +297,25 @@ def _sound(seed: int, count: int) -> list[Change]:
     return changes
 
 
-def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(
-    source: Make, spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.more
+def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(told: Told, lake: Lake) -> None:
     """A sound history raises nothing, however it is split and sent again, and costs no look; a gap in it does."""
-    sought: list[int] = []
-    seek = contradictions.found
-    monkeypatch.setattr(contradictions, "found", lambda *args: sought.append(number) or seek(*args))
-    lost = _lost()
-    tables = {f"shop.{name}": {"key": ["id"]} for name in ("items", *lost)}
-    shop = source("debezium_json", invariants={"missing_rows": "block"}, tables=tables)
-    history = _sound(7, 90)
-    remarks: list[str] = []
-    for number, part in enumerate((history[:30], history[30:60], history[20:50])):
-        _deliver(shop, f"{number}", [*part, *(each for case in lost.values() for each in (*case.runs, ())[number])])
-        reports = run_all(shop)
-        assert reports["compact"].problems == reports["check"].problems == ()
-        remarks += reports["compact"].remarks
-    assert set(sought) <= {2}, "only what is sent again needs a look at the table"
-    rows = Ledger(lake, shop.source).contradictions()
-    found = {name: tuple(_short(row) for row in rows if row.object == f"shop.{name}") for name in ("items", *lost)}
-    assert found == {"items": (), **{name: case.found for name, case in lost.items()}}
-    for name, case in lost.items():
-        assert any(text.startswith(f"shop.{name}: {case.keys}") for text in remarks), remarks
-    table = _case("items")
-    number = 3
-    _deliver(shop, "3", [*history[60:], table.insert(100, 70, "a"), table.delete(101, 70, "a")])
+    name, table = told.source.source, _case(_HISTORY)
+    history, fields = f"shop.{_HISTORY}", told.source.model_dump(by_alias=True)
+    assert {run for sought, run in told.sought if sought == history} <= {2}, "only what is sent again needs a look"
+    assert [row for row in Ledger(lake, name).contradictions() if row.object == history] == []
+    shop = Source.model_validate({**fields, "invariants": {"missing_rows": "block"}})
+    _deliver(shop, "3", [*_sound(7, 90)[60:], table.insert(100, 70, "a"), table.delete(101, 70, "a")])
     _deliver(shop, "4", [table.update(103, 70, "b")])  # the event between them is lost
     for stage in _STAGES:
         run_stage(stage, shop, None, None)
     problems = run_stage("check", shop, None, None).problems
-    cut = Ledger(lake, shop.source).last_cut()
+    cut = Ledger(lake, name).last_cut()
     assert cut is not None
     assert cut.state == CutState.AWAITING_APPROVAL
     assert any("1 updates or deletes of rows that were not there: message 1 of " in text for text in problems), problems
     for consequence in ("warn", "off"):
-        asked = Source.model_validate({**shop.model_dump(by_alias=True), "invariants": {"missing_rows": consequence}})
+        asked = Source.model_validate({**fields, "invariants": {"missing_rows": consequence}})
         report = run_stage("check", asked, None, None)
         assert (report.problems, len(report.remarks)) == ((), 1 if consequence == "warn" else 0)
 

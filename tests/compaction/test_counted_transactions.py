@@ -89,6 +89,9 @@ def _mixed(seed: int, transactions: Sequence[Sequence[Told]], without: str) -> l
 
 
 @pytest.mark.more
+@pytest.mark.parametrize(
+    "one_task_or_apart", [pytest.param("one_task", marks=pytest.mark.prove), "tasks_apart"], indirect=True
+)
 @pytest.mark.usefixtures("one_task_or_apart")
 @pytest.mark.parametrize("seed", range(how_many(usually=1, proving=9)))
 def test_open_is_what_lacks_an_event_that_can_land(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from tidemark.stages.erase import run as erase
 
 pytestmark = pytest.mark.spark
 
-_RUNS = 3
+_RUNS = how_many(usually=2, proving=3)
 
 _SOURCE = "renames"
 
@@ -105,6 +106,10 @@ _IN_TURN = [
     _THEN.put(5, id=3, v="c"),
 ]
 """A table is put aside under a tool's name, and one is renamed by a statement that runs twice."""
+_WITHOUT_A_FEED = how_many(
+    usually=("filled_a", "filled_b", "filled_c", "between", "aside", "_aside_old", "twice", "then"), proving=()
+)
+"""Tables of which no test reads the feed."""
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +117,18 @@ def reports_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     """All histories in each delivery, as tables of one source; the reports of its runs."""
     landing = tmp_path_factory.mktemp("renames")
     source = _source(landing)
-    runs = [cut(done.log, delivery, _RUNS) for (_, delivery), done in CASES.items()]
+    runs = [_cut(done.log, delivery) for (_, delivery), done in CASES.items()]
     reports = []
     for run in range(_RUNS):
         filled = [*_FILLED, *_IN_TURN] if run == 0 else []
         deliver(landing, f"run-{run}", [*(message for each in runs for message in each[run]), *filled])
         reports.append({stage: _run(stage, source) for stage in STAGES})
     return reports
+
+
+def _cut(log: Sequence[Message], delivery: str) -> Sequence[Sequence[Message]]:
+    """Cut a log into runs. Where there are two of them, a rename in order comes after rows that are published."""
+    return cut(log, delivery, _RUNS) if PROVING or delivery != "in_order" else (log[:2], log[2:])
 
 
 def _run(stage: str, source: Source) -> StageReport:
@@ -130,7 +140,8 @@ def _run(stage: str, source: Source) -> StageReport:
 
 
 def _source(landing: Path) -> Source:
-    tables = {"shop.*": {"key": ["id"], "columns": {"id": "long", "v": "string"}, "feed": True}}
+    entry = {"key": ["id"], "columns": {"id": "long", "v": "string"}}
+    tables = {**{f"shop.{name}": entry for name in _WITHOUT_A_FEED}, "shop.*": {**entry, "feed": True}}
     fields = {"source": _SOURCE, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate(fields)
 

@@ -81,11 +81,15 @@ def candidate(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPath
 )
 def test_each_table_is_told_what_is_wrong_with_it(
     candidate: Source,
+    lake: Lake,
     monkeypatch: pytest.MonkeyPatch,
     small: bool,  # noqa: FBT001
     most: int,
 ) -> None:
-    """Keys that are null or there twice, and rows that the ledger does not know, are found in the table they are in."""
+    """Keys that are null or there twice, and rows that the ledger does not know, are found in the table they are in.
+
+    A key may have any name, also those that counting rows gives to columns of its own.
+    """
     monkeypatch.setattr(key_counts, "is_small", lambda _: small)
     monkeypatch.setattr(key_counts, "_BROADCAST", most)
     report = run_stage("check", candidate, None, None)
@@ -117,11 +121,6 @@ def test_each_table_is_told_what_is_wrong_with_it(
         "doubtful.table_0: rows and current versions that are not the same: id=3. The first is at message 3 of 0.json",
         "doubtful.table_4: rows and current versions that are not the same: id=2. The first is at position 00",
     ]
-
-
-def test_a_key_may_have_any_name(candidate: Source, lake: Lake) -> None:
-    """Also those that counting rows gives to columns of its own."""
-    run_stage("check", candidate, None, None)
     rows = Ledger(lake, candidate.source).tables(equals("cut", 2))
     assert [row.verdict for row in rows if row.object == "shop.totals"] == ["passed"]
     table = lake.load((candidate.source, "totals"))

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from support.histories import Table, deliver, message
+from support.rounds import PROVING
 from support.running import run_all
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -72,6 +74,7 @@ def test_tombstones_without_deletes_hold_a_run(source: Make, spark: SparkSession
     assert not run_all(shop)["check"].problems
 
 
+@pytest.mark.more
 def test_tombstones_behind_deletes_and_heartbeats_say_nothing(source: Make, spark: SparkSession) -> None:
     """An envelope reports the delete; a heartbeat is a message that is no change, and has a value."""
     shop, table = (
@@ -82,6 +85,9 @@ def test_tombstones_behind_deletes_and_heartbeats_say_nothing(source: Make, spar
     changes = [json.loads(message(each)) for each in (table.insert(10, 1, "a"), table.delete(11, 1, "a"))]
     beat = {"ts_ms": 1767225600000}
     deliver(folder, "1", _records("t", (0, b'{"id":1}', changes[0]), (1, None, beat)))
-    assert not run_all(shop)["check"].problems
+    if PROVING:
+        assert not run_all(shop)["check"].problems
     deliver(folder, "2", _records("t", (2, b'{"id":1}', changes[1]), (3, b'{"id":1}', None)))
-    assert not run_all(shop)["check"].problems
+    assert not _problems(shop)
+    if PROVING:
+        assert not run_stage("publish", shop).problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -129,44 +130,61 @@ def test_the_command_prints_what_was_found(landing: Path, tmp_path: Path, monkey
     assert [(entry["table"], entry["failed"]) for entry in entries] == [("judged.it ems", 1), ("judged.quiet", 0)]
 
 
-def test_a_cut_is_judged_under_the_names_that_it_published(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
-    """The type of ``note`` is known from the second cut on, which writes it under a name of its own before publish."""
-    check = {"type": "expect_column_values_to_not_be_null", "column": "note"}
-    fields = {"source": "judged_names", "format": "debezium_json", "landing": str(tmp_path / "*")}
-    source = Source.model_validate({**fields, "tables": {"shop.late": {"key": ["id"]}}})
-    late = Table("late")
-    deliver(tmp_path, "1", [message(late.insert(1, 1, "a", None))])
-    run_all(source)
-    deliver(tmp_path, "2", [message(late.insert(2, 2, "a", "b"))])
+class Renamed(NamedTuple):
+    """Two cuts of a source, the second one with another target for one table, and what it changed when it waited."""
+
+    landing: Path
+    waiting: dict[str, dict[str, int]]
+
+    def source(self, target: str, **late: object) -> Source:
+        """The source file with a target for ``people``, and more of the table ``late``."""
+        tables = {"shop.late": {"key": ["id"], **late}, "shop.people": {"key": ["id"], "target": target}}
+        fields = {"source": "judged_names", "format": "debezium_json", "landing": str(self.landing / "*")}
+        return Source.model_validate({**fields, "tables": {**tables, "shop.*": {"key": ["id"]}}})
+
+
+_TARGETS = ("judged_before.{table}", "judged_now.{table}")
+
+
+@pytest.fixture(scope="module")
+def renamed(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Renamed:
+    """``late`` has no value of ``note`` in the first cut, and ``others`` has nothing new in the second one."""
+    found = Renamed(tmp_path_factory.mktemp("judged_names"), {})
+    late, people, others = Table("late"), Table("people"), Table("others")
+    first = [late.insert(1, 1, "a", None), people.insert(1, 1, "a", "b"), others.insert(1, 1, "a", "b")]
+    deliver(found.landing, "1", map(message, first))
+    run_all(found.source(_TARGETS[0]))
+    deliver(found.landing, "2", map(message, [late.insert(2, 2, "a", "b"), people.insert(2, 2, "a", "b")]))
+    source = found.source(_TARGETS[1])
     for stage in ("land", "normalize", "compact", "check"):
         run_stage(stage, source)
-    changed = {"judged_names.late": {"added": 1, "removed": 0, "changed": 0}}
-    assert compared.differences(lake, "judged_names") == changed
+    found.waiting.update(compared.differences(lake, "judged_names"))
     run_stage("publish", source)
+    return found
+
+
+def test_a_cut_is_judged_under_the_names_that_it_published(renamed: Renamed, lake: Lake) -> None:
+    """The type of ``note`` is known from the second cut on, which writes it under a name of its own before publish."""
+    assert renamed.waiting["judged_names.late"] == {"added": 1, "removed": 0, "changed": 0}
+    assert "judged_names.others" not in renamed.waiting
     rows = query(lake, "SELECT id, note FROM judged_names.late ORDER BY id", AsOf(cuts=("2",))).to_pylist()
     assert [tuple(row.values()) for row in rows] == [(1, None), (2, "b")]
-    asked = Source.model_validate({**fields, "tables": {"shop.late": {"key": ["id"], "checks": [check]}}})
+    check = {"type": "expect_column_values_to_not_be_null", "column": "note"}
+    asked = renamed.source(_TARGETS[1], checks=[check])
     (problem,) = run_stage("quality", asked, None, None, cut=2).problems
     assert "not_be_null (note) failed: 1 of 2 unexpected" in problem
 
 
-def test_a_former_table_that_was_dropped_is_not_judged(tmp_path: Path, lake: Lake, spark: SparkSession) -> None:
+def test_a_former_table_that_was_dropped_is_not_judged(renamed: Renamed, lake: Lake) -> None:
     """Its owner dropped it, as the documents say: the other tables are judged, and an earlier cut names it."""
-    fields = {"source": "judged_former", "format": "debezium_json", "landing": str(tmp_path / "*")}
-    people, others = Table("people"), Table("others")
-    for number, target in enumerate(("judged_before.{table}", "judged_now.{table}"), start=1):
-        changes = [people.insert(number, number, "a", "b"), *([others.insert(1, 1, "a", "b")] if number == 1 else [])]
-        deliver(tmp_path, f"{number}", map(message, changes))
-        tables = {"shop.people": {"key": ["id"], "target": target}, "shop.*": {"key": ["id"]}}
-        source = Source.model_validate({**fields, "tables": tables})
-        run_all(source)
-    both = {"judged_now.people", "judged_former.others"}
-    assert run_stage("quality", source).details.keys() == both
+    source = renamed.source(_TARGETS[1])
+    now = {"judged_now.people", "judged_names.others", "judged_names.late"}
+    assert run_stage("quality", source).details.keys() == now
     lake.catalog.drop_table(("judged_before", "people"))
     report = run_stage("quality", source)
-    assert (report.details.keys(), report.remarks) == (both, ())
+    assert (report.details.keys(), report.remarks) == (now, ())
     earlier = run_stage("quality", source, None, None, cut=1)
-    assert earlier.details.keys() == {"judged_former.others"}
+    assert earlier.details.keys() == {"judged_names.others", "judged_names.late"}
     assert earlier.remarks == ("judged_before.people: not judged, as it was dropped since",)
 
 
