@@ -233,9 +233,8 @@ CUTS = pa.schema(
 reprocessing before it was built: what a later one derived again is judged with the next cut.
 ``given_up`` has the open transactions whose events it takes and no published cut before it took: once it is published,
 they are not open for any later cut.
-``built_by`` is a digest of what the source file said about building tables then, and the contradictions that were off
-(``without before_images``): a cut of another file is built again, and not published, nor is one that was not searched
-for what is on by now. It is null in the cut of an erasure."""
+``built_by`` is a digest of what the source file said about building tables then, with the contradictions that were off
+(``without before_images``): a cut of another file is built again, and not published. It is null for an erasure."""
 
 TRANSACTIONS = pa.schema(
     [
