@@ -97,26 +97,18 @@ _PROVED = {
     "drops a column",
 }
 """Deeds of ``make prove``, each to a table of its own. Of deeds that show by the same sign ``make test`` has one."""
-_HARMLESS = {
-    "expires snapshots, and drops tags of cuts",
-    "adds partition fields and a sort order",
-    "sets properties, also another file format",
-    "adds a column",
-}
-"""Deeds that ``make test`` does to one table, one after the other."""
+_TOGETHER = set() if PROVING else {what for what in [*SQL][:5] if what not in _PROVED}
+"""Deeds that do no harm, the first of ``SQL``: ``make test`` does them to one table, one after the other."""
 TABLES = {
-    what: "t"
-    if what in _HARMLESS and not PROVING
-    else f"{'h' if 'history' in what else 'f' if 'feed' in what else 't'}{number}"
+    what: f"{'h' if 'history' in what else 'f' if 'feed' in what else 't'}{0 if what in _TOGETHER else number}"
     for number, what in enumerate([*SQL, *PYICEBERG])
     if PROVING or what not in _PROVED
 }
 """Each is done to a table of its own; a table whose name begins with ``h`` has a history, with ``f`` a feed."""
 NAMES = sorted({*TABLES.values()})
 
-
 OWNED: dict[str, tuple[list[str], list[str], str | None]] = how_many(
-    usually={"t": (["id_bucket_4"], ["2 ASC NULLS FIRST"], "x")},
+    usually={"t0": (["id_bucket_4"], ["2 ASC NULLS FIRST"], "x")},
     proving={
         TABLES["adds partition fields and a sort order"]: (["id_bucket_4"], ["2 ASC NULLS FIRST"], None),
         TABLES["sets properties, also another file format"]: ([], [], "x"),
@@ -124,11 +116,7 @@ OWNED: dict[str, tuple[list[str], list[str], str | None]] = how_many(
 )
 """Partition fields, sort order and a property of the tables where an owner has set them."""
 
-
-REBUILT = how_many(
-    usually={TABLES["inserts rows"]},
-    proving={*TABLES.values()},
-)
+REBUILT = how_many(usually={TABLES["inserts rows"]}, proving={*TABLES.values()})
 """Of the tables that stop, those that are built again."""
 
 
