@@ -187,8 +187,8 @@ def _deliver(source: Source, file: str, changes: Iterable[Change]) -> None:
     deliver(Path(source.landing).parent, file, map(_timed, changes))
 
 
-class Told(NamedTuple):
-    """Three runs of all cases and of a sound history, and what was told of them."""
+class Whole(NamedTuple):
+    """Three runs of all cases and of a sound history, and what compact remarked."""
 
     source: Source
     cases: dict[str, Case]
@@ -202,13 +202,13 @@ _HISTORY = "items"
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """The sound history is split into runs, and a part of it is sent again."""
-    landing = tmp_path_factory.mktemp("told")
+    landing = tmp_path_factory.mktemp("whole")
     cases = {name: case for name, case in _cases().items() if PROVING or name not in _PROVED} | _lost()
     tables = {f"shop.{name}": {"key": [] if name.startswith("bag") else ["id"]} for name in (_HISTORY, *cases)}
-    fields = {"source": "told", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
-    found = Told(Source.model_validate(fields), cases, [], [])
+    fields = {"source": "whole", "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
+    found = Whole(Source.model_validate(fields), cases, [], [])
     history = _sound(7, 90)
     seek = contradictions.found
     with pytest.MonkeyPatch.context() as patched:
@@ -228,16 +228,16 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 @pytest.mark.more
-def test_contradictions_are_told(told: Told, lake: Lake) -> None:
+def test_contradictions_are_told(whole: Whole, lake: Lake) -> None:
     """Each kind is found, with its count, its first place and its keys; what may be legitimate raises none."""
-    name, cases = told.source.source, told.cases
+    name, cases = whole.source.source, whole.cases
     assert_ledger_closes(lake, name)
     rows = sorted(Ledger(lake, name).contradictions(), key=lambda row: (row.object, row.cut, row.position or ""))
     recorded = {name: tuple(row for row in rows if row.object == f"shop.{name}") for name in cases}
     found = {name: tuple(map(_short, recorded[name])) for name in cases}
     assert found == {name: case.found for name, case in cases.items()}
     for table, case in cases.items():
-        assert not case.keys or any(text.startswith(f"shop.{table}: {case.keys}") for text in told.remarks), table
+        assert not case.keys or any(text.startswith(f"shop.{table}: {case.keys}") for text in whole.remarks), table
     first = recorded["missing"][0]
     assert (first.file or "").endswith("1.json")
     assert first.position == encode_position(cases["missing"].runs[1][0].position) or (first.position or "").startswith(
@@ -298,11 +298,11 @@ def _sound(seed: int, count: int) -> list[Change]:
 
 
 @pytest.mark.more
-def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(told: Told, lake: Lake) -> None:
+def test_a_lost_event_holds_a_cut_where_the_source_file_says_so(whole: Whole, lake: Lake) -> None:
     """A sound history raises nothing, however it is split and sent again, and costs no look; a gap in it does."""
-    name, table = told.source.source, _case(_HISTORY)
-    history, fields = f"shop.{_HISTORY}", told.source.model_dump(by_alias=True)
-    assert {run for sought, run in told.sought if sought == history} <= {2}, "only what is sent again needs a look"
+    name, table = whole.source.source, _case(_HISTORY)
+    history, fields = f"shop.{_HISTORY}", whole.source.model_dump(by_alias=True)
+    assert {run for sought, run in whole.sought if sought == history} <= {2}, "only what is sent again needs a look"
     assert [row for row in Ledger(lake, name).contradictions() if row.object == history] == []
     shop = Source.model_validate({**fields, "invariants": {"missing_rows": "block"}})
     _deliver(shop, "3", [*_sound(7, 90)[60:], table.insert(100, 70, "a"), table.delete(101, 70, "a")])

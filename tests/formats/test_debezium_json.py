@@ -382,11 +382,11 @@ def test_changes_of_oracle_that_share_an_scn_are_in_the_order_of_their_delivery(
     assert [event.position[-2:] for event in events] == [("", 1), ("", 1), ("", 0), ("", 1)]
 
 
-@pytest.mark.parametrize("told", [{"rs_id": "0x0004d2.00003039.0124"}, {"ssn": 4}, {"total": 3}])
-def test_the_delete_of_a_key_change_of_oracle_ranks_before_its_create(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("place", [{"rs_id": "0x0004d2.00003039.0124"}, {"ssn": 4}, {"total": 3}])
+def test_the_delete_of_a_key_change_of_oracle_ranks_before_its_create(place: dict[str, Any]) -> None:
     """Where the log tells its changes apart, only the two halves of one UPDATE share a place."""
-    block = {"transaction": {"id": "5.3.8", "total_order": told["total"]} if "total" in told else None}
-    source = {**ORACLE, **{name: value for name, value in told.items() if name != "total"}}
+    block = {"transaction": {"id": "5.3.8", "total_order": place["total"]} if "total" in place else None}
+    source = {**ORACLE, **{name: value for name, value in place.items() if name != "total"}}
     create = change("c", None, {"id": 2}, **source) | block
     delete = change("d", {"id": 1}, **source) | block
     assert decode(delete).position[:9] < decode(create).position[:9]

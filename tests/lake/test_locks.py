@@ -139,9 +139,9 @@ def test_who_writes_is_told_without_the_key_of_an_erasure(
     """What is told stays in the lake, in the catalog's database and in logs of other runs, where no erasure looks."""
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "argv", words)
-    told = [lock_holders.description(), lock_holders.session_name()]
+    shown_to_all = [lock_holders.description(), lock_holders.session_name()]
     with locks.hold("erp", patience=0):
-        told.append(str(locks.holder("erp")))
-        told += [path.read_text() for path in (tmp_path / "locks").iterdir()]
-    assert not [text for text in told if "alice" in text]
-    assert shown in told[0]
+        shown_to_all.append(str(locks.holder("erp")))
+        shown_to_all += [path.read_text() for path in (tmp_path / "locks").iterdir()]
+    assert not [text for text in shown_to_all if "alice" in text]
+    assert shown in shown_to_all[0]

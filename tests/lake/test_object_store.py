@@ -230,8 +230,8 @@ def test_rest_catalog_and_object_store_hold_the_model(services: Services, tmp_pa
     assert logs or not PROVING, "no executor of the cluster took part"
     (events,) = (file.read_text("utf-8") for file in (tmp_path / "events").iterdir())
     assert "spark.sql.catalog.tidemark.s3.secret-access-key" in events
-    told = (done.stdout, done.stderr, *logs, events)
-    assert not [text for text in told for secret in (SECRETS["S3_SECRET_KEY"], OWNED) if secret in text]
+    written = (done.stdout, done.stderr, *logs, events)
+    assert not [text for text in written for secret in (SECRETS["S3_SECRET_KEY"], OWNED) if secret in text]
     for cut in range(1, 1 + len(COMMANDS) - ("maintain rested" in COMMANDS)):
         assert f"rested publish: cut={cut} tables=1" in done.stdout
     assert ("rested maintain: tables=" in done.stdout) == PROVING

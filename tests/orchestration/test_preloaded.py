@@ -45,7 +45,7 @@ for stage in ("land", "normalize"):
 site.write(Lake.open(), ["erp"])
 for view, template in ((IndexPageView, "index_page.j2"), (InertPageView, "page.j2")):
     view()._get_template(template)
-told = {
+answers = {
     "imported again": sorted(name for name in set(sys.modules) - known if name.startswith("tidemark.")),
     "formats": formats.names(),
     "heartbeats": [],
@@ -57,13 +57,13 @@ for settings in ({}, json.loads(sys.argv[1])):
     spec = util.spec_from_file_location("read_again", supervisor.__file__)
     sys.modules[spec.name] = module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    told["heartbeats"].append([module.MIN_HEARTBEAT_INTERVAL, module.MAX_FAILED_HEARTBEATS])
-print(json.dumps(told))
+    answers["heartbeats"].append([module.MIN_HEARTBEAT_INTERVAL, module.MAX_FAILED_HEARTBEATS])
+print(json.dumps(answers))
 """
 
 
 @pytest.fixture(scope="module")
-def told(home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+def answers(home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
     """What a process says that has imported what the scheduler has: one for all tests, as this takes some seconds.
 
     A package is installed there whose format cannot be imported.
@@ -80,21 +80,21 @@ def told(home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list
 
 
 def test_a_fork_of_the_scheduler_imports_nothing_of_tidemark_and_compiles_no_template(
-    told: dict[str, list[object]],
+    answers: dict[str, list[object]],
 ) -> None:
     """Stages, formats, the readers of DDL and the pages are there when the scheduler forks a task."""
-    assert told["imported again"] == []
+    assert answers["imported again"] == []
 
 
-def test_a_format_that_cannot_be_imported_does_not_end_the_scheduler(told: dict[str, list[object]]) -> None:
+def test_a_format_that_cannot_be_imported_does_not_end_the_scheduler(answers: dict[str, list[object]]) -> None:
     """The local scheduler imports only Tidemark's own formats beforehand; tasks of the source report the other."""
-    assert "acme_json" in told["formats"]
+    assert "acme_json" in answers["formats"]
 
 
 def test_the_end_of_a_task_is_noticed_within_two_seconds_and_a_silent_api_server_is_borne(
-    told: dict[str, list[tuple[int, int]]],
+    answers: dict[str, list[tuple[int, int]]],
 ) -> None:
     """Airflow reads both settings, and bears an API server that does not answer for as long as it does by default."""
-    (interval, failed), (ours, borne) = told["heartbeats"]
+    (interval, failed), (ours, borne) = answers["heartbeats"]
     assert ours <= 2 < interval
     assert ours * borne >= interval * failed

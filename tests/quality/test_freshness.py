@@ -98,8 +98,8 @@ def test_a_time_in_the_future_keeps_nothing_fresh() -> None:
     of_source, of_table = judged(source, rows, [_batch(1, 1), _batch(2, century)], NOW)
     assert (of_source.result.severity, of_source.result.success) == ("warn", False)
     assert of_source.result.observed == "1.0, and a newer time in the future"
-    (told,) = of_source.sentences
-    assert told.startswith("fresh: a commit or heartbeat is of 2126-02-06T12:00:00+00:00, in the future")
+    (sentence,) = of_source.sentences
+    assert sentence.startswith("fresh: a commit or heartbeat is of 2126-02-06T12:00:00+00:00, in the future")
     assert (of_table.result.severity, of_table.result.success) == ("block", False)
     assert of_table.sentences[1] == (
         "lake.orders: its newest commit is of 2026-03-01T06:00:00+00:00, 30.0 hours ago "
