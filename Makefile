@@ -40,7 +40,7 @@ env: ## Write .env with random secrets for docker-compose.yaml; an .env that is 
 
 ##@ Develop
 # Types and contracts are checked beside the tests: each is one process, and would leave the other cores idle.
-test: lint ## Run lint, types, import contracts and every test (15 to 25 minutes on two cores)
+test: lint ## Run lint, types, import contracts and every test (about 15 minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs=3 pytest types contracts
 
 pytest: $(READY)
