@@ -107,6 +107,42 @@ def test_a_rename_in_another_database_moves_no_rows(write: Callable[[str, str], 
     assert set(found) == {"attic.stays", "attic.visits"}
 
 
+CAPTURED = ["clinic.visits", "clinic.bills", "attic.visits", "attic.boxes"]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("EXECUTE 'ALTER TABLE visits'", ["attic.visits"]),
+        ("EXECUTE 'ALTER TABLE bills'", ["clinic.bills"]),
+        ("EXECUTE 'ALTER TABLE clinic.visits'", ["attic.visits", "clinic.visits"]),
+        ("ALTER TABLE 'x' BY fee", ["attic.boxes", "attic.visits"]),
+        ("ALTER TABLE 'clinic' BY fee", ["clinic.bills", "clinic.visits"]),
+    ],
+)
+def test_what_is_not_understood_is_noted_at_tables_of_its_database(
+    write: Callable[[str, str], tuple[str, bytes]], statement: str, tables: list[str]
+) -> None:
+    """Tables of the database of the message, and of those that the text names, before all others."""
+    found = by_statements([_row(*write(statement, "attic"))], CAPTURED)
+    assert sorted(name for name, history in found.items() if history.notes) == tables
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_what_is_not_understood_is_noted_at_all_tables_where_none_is_of_its_database(
+    write: Callable[[str, str], tuple[str, bytes]],
+) -> None:
+    """Tables may be named without their database; such a one is noted beside those of the database, too."""
+    row = _row(*write("ALTER TABLE 'x' BY fee", "attic"))
+    for names, noted in (
+        (["sales.bills", "visits"], ["sales.bills", "visits"]),
+        (["attic.boxes", "sales.bills", "visits"], ["attic.boxes", "visits"]),
+    ):
+        found = by_statements([row], names)
+        assert sorted(name for name, history in found.items() if history.notes) == noted
+
+
 SALES, PUBLIC = "erp.sales.visits", "erp.public.visits"
 
 

@@ -102,15 +102,22 @@ class KnownTables:
         """Return the tables that a statement may concern which names no table.
 
         If its message names no table either, they are those that the text names, else those of a database or an owner
-        that it names, else all.
+        that it names, else all. Where some of them are of the message's database, or of one that the text names, those
+        of others are not meant.
         """
         if table is not None or row.name:
             return ()
         words = set(_NAMES.findall(row.statement.casefold()))
-        named = [names for folded, names in self._alike.items() if folded.rpartition(".")[2] in words]
-        owned = [names for folded, names in self._alike.items() if not words.isdisjoint(folded.split(".")[:-1])]
-        found = owned if _OF_A_DATABASE.match(row.statement) else named or owned or list(self._alike.values())
-        return tuple(chain.from_iterable(found))
+        named = [folded for folded in self._alike if folded.rpartition(".")[2] in words]
+        owned = [folded for folded in self._alike if not words.isdisjoint(folded.split(".")[:-1])]
+        if _OF_A_DATABASE.match(row.statement):
+            found = owned
+        else:
+            found = named or owned or list(self._alike)
+            databases = words | {row.database.casefold()} if row.database else words
+            theirs = [folded for folded in found if not databases.isdisjoint(folded.split(".")[:-1])]
+            found = [folded for folded in found if "." not in folded or folded in theirs] if theirs else found
+        return tuple(chain.from_iterable(self._alike[folded] for folded in found))
 
     def normal(self, named: Name | None, row: StatementRow) -> str:
         """Return a name as names are compared: without its case, unless two tables differ in it alone."""
