@@ -51,14 +51,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(tables: Sequence[str]) -> str:
-    """Return the names of the first five tables, and how many more there are.
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, five unless it is said otherwise, and how many more there are.
 
-    >>> listed(["a", "b"]), listed(list("abcdefg"))
-    ('a, b', 'a, b, c, d, e and 2 more tables')
+    >>> listed(["a", "b"]), listed(list("abcdefg")), listed("abcd", 3)
+    ('a, b', 'a, b, c, d, e and 2 more', 'a, b, c and 1 more')
     """
-    more = len(tables) - 5
-    return ", ".join(tables[:5]) + (f" and {more} more tables" if more > 0 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def enumerated(phrases: Sequence[str], most: int = 5) -> str:
+    """Return the first phrases, and how many more there are; a phrase may have commas of its own.
+
+    >>> enumerated(["a, b", "c", "d"], 2)
+    'a, b; c; 1 more'
+    """
+    more = [f"{len(phrases) - most} more"] if len(phrases) > most else []
+    return "; ".join([*phrases[:most], *more])
 
 
 def key_text(names: Iterable[str], values: Iterable[object]) -> str:

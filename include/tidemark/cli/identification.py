@@ -10,7 +10,7 @@ from tidemark.cli.landing_pattern import ending_of
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import ConfigurationError, LandingError
 from tidemark.normalization.identifying import Identified, identify
-from tidemark.text import printable
+from tidemark.text import listed, printable
 
 _CONTAINERS = {
     "json_lines": "JSON lines",
@@ -44,7 +44,7 @@ def _source_lines(path: str, found: Identified) -> Iterator[str]:
     best, *others = found.readings
     yield (
         f"# {best.format} reads {best.events} of the first {found.messages} messages as changes"
-        + (f" of {_listed(best.tables)}" if best.tables else "")
+        + (f" of {_shown(listed(best.tables, 3))}" if best.tables else "")
         + (f", {best.control} as control events" if best.control else "")
     )
     if best.lacking:
@@ -74,11 +74,6 @@ def _quoted(text: str) -> str:
     """Return a text as a YAML scalar of one line; a percent sign of a landing path is written twice."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{printable(escaped)}"'
-
-
-def _listed(tables: Sequence[str]) -> str:
-    more = f" and {len(tables) - 3} more" if len(tables) > 3 else ""
-    return _shown(", ".join(tables[:3])) + more
 
 
 def _shown(text: str) -> str:

@@ -10,6 +10,7 @@ from tidemark.ledger.reconciliation_rows import Result
 from tidemark.ledger.states import CutState, VerdictWord
 from tidemark.queries.status_answer import LogState, Status, TableStatus
 from tidemark.report.words import duration, time
+from tidemark.text import listed
 
 _OPEN_SHOWN = 10
 """Most open transactions of a source that are listed."""
@@ -124,9 +125,8 @@ def _attention(entry: Status) -> Iterator[str]:
     if more > 0:
         yield f"{source}: {more} more transactions are open; --json lists them all"
     if elsewhere := entry["transactions"]["not_awaited"]:
-        names = ", ".join(map(_short, list(elsewhere)[:_OPEN_SHOWN]))
-        rest = f" and {len(elsewhere) - _OPEN_SHOWN} more" if len(elsewhere) > _OPEN_SHOWN else ""
-        yield f"{source}: transactions do not wait for events of {names}{rest}: they are counted, and never landed"
+        names = listed(list(map(_short, elsewhere)), _OPEN_SHOWN)
+        yield f"{source}: transactions do not wait for events of {names}: they are counted, and never landed"
 
 
 def _next_step(entry: Status, failed: Mapping[str, Sequence[str]]) -> Iterator[str]:

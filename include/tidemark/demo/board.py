@@ -15,6 +15,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tidemark.text import listed
+
 States = Mapping[str, Mapping[str, Mapping[str, str | None]]]
 """Source -> run -> task -> state, as Airflow names it."""
 
@@ -92,8 +94,7 @@ class Board:
         if self._states:
             words.append(f"{self._done(TASKS[-1])} of {len(self._sources) * self._days} runs are done")
         if running := self._running():
-            more = f" and {len(running) - _SHOWN} more" if len(running) > _SHOWN else ""
-            words.append(f"running: {', '.join(running[:_SHOWN])}{more}")
+            words.append(f"running: {listed(running, _SHOWN)}")
         return "; ".join([*words, *([self._address] if self._address else [])])
 
     def __rich__(self) -> Group:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tidemark.lake.filters import equals
 from tidemark.ledger.check_rows import CHECK, CheckRow
 from tidemark.ledger.ledger import Ledger
-
-_SHOWN = 5
+from tidemark.text import enumerated
 
 
 def failed_checks(ledger: Ledger, cut: int) -> list[CheckRow]:
@@ -22,6 +21,4 @@ def named(row: CheckRow) -> str:
 
 def in_words(rows: list[CheckRow]) -> str:
     """Return what checks found, the first five of them; empty for none."""
-    phrases = [f"{row.target}: {named(row)}: {row.observed}; expected {row.expected}" for row in rows]
-    more = [f"{len(phrases) - _SHOWN} more"] if len(phrases) > _SHOWN else []
-    return "; ".join([*phrases[:_SHOWN], *more])
+    return enumerated([f"{row.target}: {named(row)}: {row.observed}; expected {row.expected}" for row in rows])

@@ -11,7 +11,7 @@ from tidemark.ledger.reconciliation_rows import Result
 from tidemark.ledger.states import CutState, TableState
 from tidemark.queries.status_answer import Status, TableStatus
 from tidemark.report.words import time
-from tidemark.text import counted
+from tidemark.text import counted, enumerated
 
 URGENT, LOOK = "urgent", "look"
 """Something is held back; or it is not, and a person should know of it."""
@@ -138,7 +138,7 @@ def _item(level: str, text: str, command: str | None, cut: int | None = None) ->
 def _names(checks: list[Mapping[str, Any]]) -> str:
     """Return the names of checks, each with its table and columns, the first five of them."""
     named = [f"{check['table']}: {check['name']}" + _columns(check["columns"]) for check in checks]
-    return "; ".join(named[:5]) + (f"; {len(named) - 5} more" if len(named) > 5 else "")
+    return enumerated(named)
 
 
 def _columns(columns: list[str]) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tidemark.ledger.rows import ShapeRow, StatementRow
-from tidemark.text import without_values
+from tidemark.text import listed, without_values
 
 _MOST = 200
 """Most entries of a timeline; the newest ones are kept."""
@@ -60,12 +60,10 @@ def _columns(shapes: Iterable[ShapeRow]) -> Iterable[dict[str, Any]]:
             known[column.name] = column.type or known.get(column.name)
     for (name, batch), texts in fresh.items():
         if texts:
-            named = list(texts.values())
-            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             yield {
                 "at": None,
                 "batch": batch,
                 "table": name,
                 "kind": "columns",
-                "text": ", ".join(named[:_NAMED]) + more,
+                "text": listed(list(texts.values()), _NAMED),
             }
