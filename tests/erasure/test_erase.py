@@ -183,7 +183,10 @@ def _accounts(lake: Lake) -> None:
 
 @pytest.fixture(scope="module")
 def erased(source: Source, landing: Path, spark: SparkSession, lake: Lake, home: Path) -> dict[str, Any]:
-    """The story up to the first erasure: three cuts, a dry run, an erasure that is killed, and one that finishes."""
+    """The story up to the first erasure: three cuts, a dry run, and an erasure.
+
+    In ``make prove`` it is killed in each window first; ``test_targets.py`` has one that is killed.
+    """
     for number, messages in enumerate(DAYS[:2], start=1):
         _deliver(landing, f"day{number}.json", *messages, *([PAST_ITS_TIME] if number == 1 else []))
         run_all(source)
@@ -293,7 +296,7 @@ def test_the_feed_tells_of_the_other_rows_alone(erased: dict[str, Any]) -> None:
 
 
 def test_the_erasure_is_a_cut_and_counts(erased: dict[str, Any]) -> None:
-    """The ledger counts each erased event once as erased, however often the erasure was cut short; so does status."""
+    """The ledger counts each erased event once as erased, also where the erasure was cut short; so does status."""
     assert erased["status"]["tables"][TABLE]["erased"] == 5
     assert erased["status"]["tables"][TABLE]["closes"]
     assert sorted(erased["counted"]) == [2, 3]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,14 +16,23 @@ from support import hand_built
 from support.canary import files_with, files_with_each
 from support.rounds import PROVING
 from support.running import die_at, run_all
-from tidemark.erasure.targets import last_targets, published_rows
-from tidemark.errors import ConfigurationError
+from tidemark.erasure import cut as erasing
+from tidemark.erasure.matches import Match
+from tidemark.erasure.targets import Targets, last_targets, published_rows
+from tidemark.errors import ConfigurationError, ErasureError
+from tidemark.lake import purging
 from tidemark.lake.branches import head
+from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.lake.names import cut_tag, moved_together
+from tidemark.ledger import cuts, restoring
 from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
+
+if TYPE_CHECKING:
+    from tidemark.erasure.subject import ErasedRow
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
@@ -192,6 +204,8 @@ def test_an_erasure_that_was_begun_names_no_command_that_refuses(
         die_at(patched, "tidemark.erasure.cut.publish", 1)
         with pytest.raises(SystemExit):
             run_stage("erase", source, table=f"{NAME}.shared", key=["id=1"])
+    with pytest.raises(ErasureError, match="cut short"):
+        run_stage("normalize", source)
     table = lake.load((NAME, "shared"))
     before = head(table)
     table.append(table.scan().to_arrow())
@@ -229,3 +243,54 @@ def test_a_table_that_stopped_is_where_it_was_published_last(lake: Lake) -> None
     cuts.publish(lake, shop.ledger, shop.build(2, stopped="two"))
     assert shop.ledger.published_tables()["two"].target is None
     assert last_targets(published_rows(shop.ledger)) == {name: shop.target(name) for name in hand_built.TABLES}
+
+
+def test_a_table_that_stopped_shows_its_erasure_in_later_cuts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The erasure moves it where it stands, and takes its earlier snapshots; later cuts can be restored."""
+    shop = hand_built.Source(lake)
+    for number in (1, 2):
+        shop.publish(number)
+    cuts.publish(lake, shop.ledger, shop.build(3, stopped="two"))
+    two = shop.target("two")
+    found = [Match({"id": 1})]
+    subject = cast(
+        "ErasedRow",
+        SimpleNamespace(
+            object="two",
+            names=["two"],
+            source=shop.name,
+            segments=(SimpleNamespace(object="two", ends=None, begins=""),),
+            matches=lambda *_: found,
+            matches_of_state=lambda: found,
+        ),
+    )
+    monkeypatch.setattr(erasing, "targets_of", lambda *_: Targets(published={"two": two}, left=[], newest=two))
+    number, _ = erasing.publish(lake, shop.ledger, subject, 1)
+    for identifier in moved_together(two):
+        purging.purge(lake.load(identifier), cut_tag(number))
+    for later in (5, 6):
+        cuts.publish(lake, shop.ledger, shop.build(later, stopped="two"))
+    for cut in (number, 5, 6):
+        shown = cuts.shown_by(shop.ledger, cut)
+        assert list(shown) == [str(shop.target("one")), str(two)]
+        assert cuts.tagged_snapshot(lake.load(two), shown[str(two)].cut) == head(lake.load(two))
+    restoring.restore(lake, shop.ledger, 5)
+    assert (shop.rows("one"), shop.rows("two")) == ([1, 2, 3, 5], [2])
+
+
+def test_erasures_take_the_place_of_no_other_cut(lake: Lake) -> None:
+    """A list of erased rows has a cut for each of them; ``keep_cuts`` counts the others."""
+    shop = hand_built.Source(lake)
+    for number in (1, 2):
+        shop.publish(number)
+    shop.ledger.replace(TableRow, [_judged(row) for row in shop.ledger.tables()], above("cut", 0))
+    for number in (3, 4, 5):
+        row = TableRow(cut=number, object="one", state="published", batch=2, events=1, erased=1)
+        shop.ledger.replace(TableRow, [row], equals("cut", number))
+        shop.ledger.replace(CutRow, [CutRow(cut=number, state="published", batch=2)], equals("cut", number))
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    assert [cuts.oldest_kept(shop.ledger, newest=kept, since=tomorrow) for kept in (1, 2, 3)] == [2, 1, 1]
+
+
+def _judged(row: TableRow) -> TableRow:
+    return msgspec.structs.replace(row, verdict="passed")

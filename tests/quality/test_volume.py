@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tidemark.ledger.rows import TableRow
@@ -34,7 +35,10 @@ def test_what_is_usual(past: list[int], band: Band | None) -> None:
 
 
 def test_far_more_and_far_fewer_events_are_told() -> None:
-    """The invariant holds the number and the band; what was rebuilt, not published, or came later does not count."""
+    """The invariant holds the number and the band; what was rebuilt, not published, or came later does not count.
+
+    Nor do erasures: a list of erased rows has a cut for each of them.
+    """
     past = [_row(cut, 100) for cut in range(1, 11)]
     noise = [
         _row(11, 9000, state="stopped"),
@@ -48,6 +52,10 @@ def test_far_more_and_far_fewer_events_are_told() -> None:
         assert invariant.minimum is not None
         assert invariant.maximum is not None
         assert (invariant.minimum <= invariant.value <= invariant.maximum, invariant.severity) == (holds, Severity.WARN)
+    erasures = [msgspec.structs.replace(_row(number, 3), held=2, erased=1) for number in range(12, 19)]
+    assert invariants_of([_row(20, 5)], [*past, *erasures], Consequence.WARN) == invariants_of(
+        [_row(20, 5)], past, Consequence.WARN
+    )
     new = [_row(20, 5, table="shop.o", state="candidate"), _row(20, 5, state="candidate", rebuilt="asked")]
     assert invariants_of(new, [*past, *noise], Consequence.BLOCK) == {}
     assert invariants_of([_row(20, 1, state="candidate")], past, Consequence.OFF) == {}

@@ -71,7 +71,7 @@ def invariants_of(
         return {}
     before = defaultdict[str, list[TableRow]](list)
     for row in past:
-        if row.state == TableState.PUBLISHED and row.rebuilt is None:
+        if row.state == TableState.PUBLISHED and row.rebuilt is None and not _is_of_an_erasure(row):
             before[row.object].append(row)
     found = {}
     for row in rows:
@@ -85,3 +85,8 @@ def invariants_of(
                 )
             }
     return found
+
+
+def _is_of_an_erasure(row: TableRow) -> bool:
+    """Return whether a published row is one of an erasure: no check judged it, and it has no event but erased ones."""
+    return row.verdict is None and row.events == row.held + (row.erased or 0)

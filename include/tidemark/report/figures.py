@@ -146,10 +146,15 @@ WORST: Final[tuple[VerdictWord | CutState, ...]] = (
 
 
 def verdict_of(cut: CutRow, tables: Iterable[TableRow]) -> VerdictWord | CutState:
-    """Return one word for a cut: its state if that needs a person, else the worst verdict of its tables."""
-    if cut.state not in {CutState.PUBLISHED, CutState.CHECKED, CutState.PUBLISHING}:
-        return cut.state
+    """Return one word for a cut: its state if that needs a person, else the worst verdict of its tables.
+
+    No check judges the cut of an erasure: its word is its state.
+    """
+    tables = list(tables)
     words = {row.verdict for row in tables if row.verdict in WORST}
+    is_of_an_erasure = not words and any(row.erased for row in tables)
+    if is_of_an_erasure or cut.state not in {CutState.PUBLISHED, CutState.CHECKED, CutState.PUBLISHING}:
+        return cut.state
     worst = max(words, key=WORST.index, default=VerdictWord.PASSED)
     is_stopped = any(row.state == TableState.STOPPED for row in tables)
     return VerdictWord.WARNED if worst == VerdictWord.PASSED and is_stopped else worst

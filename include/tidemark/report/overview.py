@@ -44,12 +44,13 @@ def summary_of(figures: Figures) -> dict[str, Any]:
 def by_day(shown: Sequence[Figures]) -> dict[str, dict[str, Any]]:
     """Return the worst cut of each day: that of its newest commit, or of its own time, which is no earlier.
 
-    A commit time in the future would move the days of all sources out of sight.
+    A commit time in the future would move the days of all sources out of sight. A cut that no check judged, as that of
+    an erasure, says nothing of its day.
     """
     days: dict[str, dict[str, Any]] = {}
     for cut in shown:
         moment = min((each for each in (cut["newest_commit"], cut["at"]) if each), default=None)
-        if moment is None:
+        if moment is None or cut["verdict"] == CutState.PUBLISHED:
             continue
         day = days.setdefault(moment[:10], {"verdict": cut["verdict"], "cut": cut["cut"], "cuts": 0, "events": 0})
         day["cuts"] += 1
