@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
@@ -20,7 +20,7 @@ from airflow.timetables.interval import CronDataIntervalTimetable as CoreTimetab
 from support.airflow_world import Heard
 from tidemark.orchestration import alerts
 from tidemark.sources import files
-from tidemark.sources.schedules import next_moment, width
+from tidemark.sources.schedules import next_moment
 from tidemark.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +129,26 @@ def test_days_of_23_and_25_hours() -> None:
     """The interval of such a day is as long as the day."""
     berlin = ZoneInfo("Europe/Berlin")
     for month, number, hours in ((3, 29, 23), (3, 30, 24), (10, 25, 25)):
-        assert width("@daily", datetime(2026, month, number - 1, 12, tzinfo=berlin), berlin) == timedelta(hours=hours)
+        begin = next_moment("@daily", datetime(2026, month, number - 1, 12, tzinfo=berlin), berlin)
+        assert next_moment("@daily", begin, berlin) - begin == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "hours"),
+    [("@daily", 48), ("*/5 * * * *", 1 + 1 / 12), ("0 6 * * 1-5", 96), ("0 6,12,18 * * *", 18), ("@monthly", 62 * 24)],
+)
+def test_no_run_is_late_before_the_next_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str, hours: float
+) -> None:
+    """One width is added to the start of all intervals: over a weekend, or a night, it is the widest."""
+    write(tmp_path, "erp", f'"{schedule}"')
+    (deadline,) = bag(tmp_path, monkeypatch).dags["cdc_erp"].deadline
+    assert deadline.interval == timedelta(hours=hours)
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    for _ in range(40):
+        end = next_moment(schedule, begin)
+        assert begin + deadline.interval >= max(next_moment(schedule, end), end + timedelta(hours=1))
+        begin = end
 
 
 def test_source_without_schedule_waits_for_a_trigger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +194,7 @@ def test_notifiers_of_a_source_are_told_of_its_failed_tasks(tmp_path: Path, monk
     write(tmp_path, "erp")
     with (tmp_path / "erp.yaml").open("a", encoding="utf-8") as file:
         file.write("on_failure: [{notifier: support.airflow_world.Heard, text: '{{ ti.task_id }} of erp'}]\n")
+        file.write("reconcile: {connection: erp_database, schedule: '@weekly'}\n")
     write(tmp_path, "crm")
     with (tmp_path / "crm.yaml").open("a", encoding="utf-8") as file:
         file.write(
@@ -184,10 +204,11 @@ def test_notifiers_of_a_source_are_told_of_its_failed_tasks(tmp_path: Path, monk
         )
     found = bag(tmp_path, monkeypatch)
     assert {"cdc_erp", "cdc_crm"} <= set(found.dags)
-    first, heard = found.dags["cdc_erp"].get_task("check").on_failure_callback
-    assert first is alerts.task_failed
-    heard({"ti": SimpleNamespace(task_id="check"), "dag": None})
-    assert Heard.texts == ["check of erp"]
+    for dag, task in (("cdc_erp", "check"), ("reconcile_erp", "reconcile"), ("lake_maintenance", "erp")):
+        first, heard = found.dags[dag].get_task(task).on_failure_callback
+        assert first is alerts.task_failed
+        heard({"ti": SimpleNamespace(task_id=task), "dag": None})
+    assert Heard.texts == ["check of erp", "reconcile of erp", "erp of erp"]
     message = found.import_errors["cdc_source_errors.py"]
     for sentence in (
         "crm: on_failure: there is no no.such.Notifier: No module named 'no'. Is its provider installed?",

@@ -113,6 +113,12 @@ def test_errors_of_a_query_are_plain_text(shop: Lake, statement: str, wanted: st
     assert "sqlglot" not in str(refused.value)
 
 
+def test_a_pivot_reads_its_table_twice(shop: Lake) -> None:
+    """First for the names of its columns, though the query names the table once."""
+    answer = sql.query(shop, "FROM (PIVOT orders ON name USING count(*) GROUP BY id) ORDER BY id")
+    assert answer.to_pylist() == [{"id": 1, "a": 1, "b": 0}, {"id": 2, "a": 0, "b": 1}]
+
+
 def test_columns_of_one_name_get_names_apart(shop: Lake) -> None:
     """An object of JSON has one value for each name; a name that the query gives is not taken."""
     answer = sql.query(shop, "SELECT id AS a, name AS a, id AS a_1, 7 AS a FROM orders ORDER BY id LIMIT 1")

@@ -19,7 +19,7 @@ from tidemark.orchestration.reconcile_operator import ReconcileOperator
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.sources.files import find_source, read_sources
 from tidemark.sources.model import DAG_PREFIX, Source
-from tidemark.sources.schedules import width
+from tidemark.sources.schedules import widths
 from tidemark.stages import STAGES
 from tidemark.values.iso8601 import EPOCH
 
@@ -54,7 +54,7 @@ def build_dag(source: Source) -> DAG:
         catchup=False,
         max_active_runs=1,
         deadline=_deadline(source),
-        default_args={**TASKS, "on_failure_callback": [alerts.task_failed, *notifiers_of(source)]},
+        default_args={**TASKS, **_when_a_task_fails(source)},
         params={
             "start": _moment("Start of the interval", "In place of the run's own, as 2026-01-31 00:00."),
             "end": _moment("End of the interval", "The first moment that is not part of it, as 2026-02-01 00:00."),
@@ -87,7 +87,7 @@ def build_reconciliation(source: Source) -> DAG:
         start_date=EPOCH,
         catchup=False,
         max_active_runs=1,
-        default_args=dict(TASKS),
+        default_args={**TASKS, **_when_a_task_fails(source)},
         params={"table": table_param()},
         tags={"tidemark", "lake"},
     ) as dag:
@@ -186,7 +186,13 @@ def build_maintenance(sources: Sequence[Source]) -> DAG:
     dag = _beside("lake_maintenance", "Keep the tables of all sources small and fast.", sources, schedule="30 3 * * *")
     with dag:
         for source in sources:
-            StageOperator(task_id=source.source, stage="maintain", source=source.source, options=["table"])
+            StageOperator(
+                task_id=source.source,
+                stage="maintain",
+                source=source.source,
+                options=["table"],
+                **_when_a_task_fails(source),
+            )
     return dag
 
 
@@ -247,20 +253,30 @@ def _beside(
     )
 
 
+def _when_a_task_fails(source: Source) -> dict[str, Any]:
+    """Return the argument of a task of a source that names what is called once it has failed for good."""
+    return {"on_failure_callback": [alerts.task_failed, *notifiers_of(source)]}
+
+
 def _timetable(schedule: str | None, timezone: str = "UTC") -> CronDataIntervalTimetable | None:
     # Airflow 3 would give a bare cron text intervals of zero length (its setting create_cron_data_intervals).
     return CronDataIntervalTimetable(schedule, timezone=timezone) if schedule else None
 
 
 def _deadline(source: Source) -> DeadlineAlert | None:
-    """Return the deadline of a run: one more interval after its own, at least an hour. It only sends a notice."""
+    """Return the deadline of a run: one more interval after its own, at least an hour. It only sends a notice.
+
+    Airflow adds one width to the start of every interval. Where intervals differ, as over a weekend, it is that of the
+    widest one and the one behind it: a notice may come late, and none comes before a run is late.
+    """
     if source.schedule is None:
         return None
-    interval = width(source.schedule, source.start_date, source.zone)
+    found = widths(source.schedule, source.start_date, source.zone)
+    pairs = zip(found, [*found[1:], found[-1]], strict=True)
     return DeadlineAlert(
         # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 if a task of the run is cleared.
         reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
-        interval=interval + max(interval, timedelta(hours=1)),
+        interval=max(each + max(behind, timedelta(hours=1)) for each, behind in pairs),
         callback=SyncCallback(alerts.run_late),
     )
 

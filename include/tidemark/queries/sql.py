@@ -95,11 +95,12 @@ def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
     if not isinstance(statement, exp.Query | exp.Describe):
         raise ConfigurationError("only queries are answered: SELECT ..., WITH ... SELECT, DESCRIBE, SHOW TABLES")
     common = {cte.alias_or_name for cte in statement.find_all(exp.CTE)}
+    is_pivoted = statement.find(exp.Pivot) is not None  # DuckDB reads the rows first for the names of columns
     found: dict[tuple[str, str], bool] = {}
     for table in statement.find_all(exp.Table):
         if table.db or (isinstance(table.this, exp.Identifier) and table.name not in common):
             name = (table.db, table.name)
-            found[name] = not common and name not in found
+            found[name] = not common and not is_pivoted and name not in found
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice, pairwise
 
 from croniter import CroniterBadDateError, croniter
 
@@ -53,16 +54,26 @@ def times(text: str, after: datetime) -> Iterator[datetime]:
 def comes_after(text: str, after: datetime, zone: tzinfo = UTC) -> bool:
     """Return whether a schedule has an interval after a moment: in the calendar, and before its end in year 9999."""
     try:
-        width(text, after, zone)
+        next_moment(text, next_moment(text, after, zone), zone)
     except _BEYOND:
         return False
     return True
 
 
-def width(text: str, after: datetime, zone: tzinfo = UTC) -> timedelta:
-    """Return the time between the next two moments of a schedule."""
-    first = next_moment(text, after, zone)
-    return next_moment(text, first, zone) - first
+def widths(text: str, after: datetime, zone: tzinfo = UTC) -> list[timedelta]:
+    """Return how long the next intervals of a schedule are by the clock of its zone, in their order.
+
+    They are thirteen, or all of eight days if these are more, so that nights and weekends are among them; but a
+    thousand at most, and sixty of a schedule for every hour, whose hours are alike. They are fewer where the calendar
+    ends.
+    """
+    most = 60 if SCHEDULES.get(text, text).split()[1:] == ["*"] * 4 else 1000
+    moments: list[datetime] = []
+    for moment in islice(times(text, after.astimezone(zone).replace(tzinfo=None)), most + 1):
+        moments.append(moment)
+        if len(moments) > 13 and moment - moments[0] > timedelta(days=8):
+            break
+    return [end - begin for begin, end in pairwise(moments)]
 
 
 def next_moment(text: str, after: datetime, zone: tzinfo = UTC) -> datetime:
