@@ -217,6 +217,7 @@ def test_a_column_that_the_source_filled_is_no_lost_update(told_by_run: list[lis
     """PostgreSQL fills an added column without an event: the rows here have null, their next before images a value."""
     *sound, (text,) = _of("filled", told_by_run)
     assert sound == [[]] * _SOUND
+    assert text.startswith("shop.shop.filled: 1 before images")
     assert "(id=2)" in text
 
 
@@ -232,6 +233,7 @@ def test_a_large_value_that_the_log_lacks_is_not_compared(told_by_run: list[list
     """Oracle has no LOB in the image of the row before."""
     *sound, (text,) = _of("large", told_by_run)
     assert sound == [[]] * _SOUND
+    assert text.startswith("shop.shop.large: 1 before images")
     assert "(id=1)" in text
 
 
@@ -240,6 +242,7 @@ def test_a_row_that_a_load_wrote_in_another_run_is_not_compared(told_by_run: lis
     """A load of MySQL writes JSON with blanks, and changes without; the row of the first change is compared again."""
     *sound, (text,) = _of("documents", told_by_run)
     assert sound == [[]] * _SOUND
+    assert text.startswith("shop.shop.documents: 1 before images")
     assert "(id=2)" in text
 
 

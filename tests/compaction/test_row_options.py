@@ -37,7 +37,7 @@ ENTRIES: Mapping[str, Mapping[str, Any]] = {
     r"sold_(\d)": {"target": "sold", "add": {"shard": "$1"}, "where": "shard = '1' or note = 'in'"},
 }
 EMPTIED = how_many(usually=(), proving=(SHARDS[0].truncate(81), SHARDS[1].truncate(39)))
-"""A TRUNCATE of one shard, and a late one of the other. ``make test`` has them in ``test_shards.py``."""
+"""A TRUNCATE of one shard, and a late one of the other. ``make test`` has the first in ``test_shards.py``."""
 RUNS: Sequence[Sequence[Change]] = (
     [
         EDGE.insert(10, 1, "a", "in"), EDGE.insert(11, 2, "b", "out"), EDGE.insert(12, 3, "c", None),

@@ -116,7 +116,8 @@ def test_a_table_that_stops_names_the_changes_that_are_not_allowed(reports: list
     """And no others."""
     problems = {text.partition(":")[0]: text for text in reports[1]["compact"].problems}
     assert problems.keys() == {"shop.no_drop", "shop.none", "shop.reused"}
-    assert "`schema: strict`: 'b' is gone. To" in problems["shop.no_drop"]
+    allowing = "To allow it, run once with `schema: evolve`"
+    assert f"`schema: strict`: 'b' is gone. {allowing}" in problems["shop.no_drop"]
     assert "'a' is called 'c', 'b' is gone, 'd' is new. To" in problems["shop.none"]
     assert "column 'b' is kept (`schema: {drop: keep}`)" in problems["shop.reused"]
 

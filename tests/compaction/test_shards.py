@@ -54,7 +54,8 @@ ENTRIES: dict[str, Any] = {
     r"shop\.bag_(\d)": {"target": "bag", "add": {"s": "$1"}, "key": []},
     r"shop\.taken_(\d)": {"target": "taken", "add": {"id": "$1"}, "key": ["id"]},
 }  # fmt: skip
-LATE_1, LATE_2, CLASH_A, CLASH_B = Log("late_1"), Log("late_2"), Log("clash_a"), Log("clash_b")
+LATE_1, LATE_2, LATE_3 = Log("late_1"), Log("late_2"), Log("late_3")
+CLASH_A, CLASH_B = Log("clash_a"), Log("clash_b")
 MOVE_A, MOVE_B, WIDE_A, WIDE_B = Log("move_a"), Log("move_b"), Log("wide_a"), Log("wide_b")
 NAMED_A, NAMED_B = Log("named_a"), Log("named_b")
 RUNS = [
@@ -62,15 +63,17 @@ RUNS = [
         LATE_1.put(5, id=1), LATE_1.put(6, id=2), CLASH_A.put(1, id=1, a="a"), CLASH_B.put(2, id=2, a="b"),
         MOVE_A.put(1, id=1, a="a"), WIDE_A.put(1, id=1, n=1), Log("bag_1").put(1, n=1), Log("taken_1").put(1, id=1),
         NAMED_A.put(1, id=1, a="a-0001"), NAMED_B.put(1, id=1, a="a-0002"),
+        LATE_3.put(5, id=8),
     ],
     [
         LATE_1.truncate(10), LATE_1.put(11, id=3), CLASH_B.put(3, id=1, a="b"), MOVE_A.delete(9, id=1, a="a"),
         MOVE_B.put(2, id=1, a="b"), WIDE_B.put(1, id=1, n=3_000_000_000, b="x"),
         NAMED_A.ddl(10, "RENAME COLUMN a TO b"), NAMED_A.put(11, {"id": 1, "b": "a-0001"}, id=1, b="a-0003"),
+        LATE_3.truncate(10),
     ],
     [LATE_2.put(1, id=1), LATE_1.put(7, id=9), WIDE_A.put(2, {"id": 1, "n": 1}, id=1, n=2)],
 ]  # fmt: skip
-if not PROVING:  # the TRUNCATE of a shard in the first run, and what comes late below it in the second
+if not PROVING:  # the TRUNCATE of one shard in the first run, and what comes late below it in the second
     first, second, third = RUNS
     RUNS = [[*first, *second[:2]], [*second[2:], *third]]
 
@@ -205,7 +208,7 @@ def test_changes_of_shards_have_their_columns(ways: Ways, lake: Lake) -> None:
 
 def test_erasing_a_row_of_a_shard_is_refused(ways: Ways, lake: Lake) -> None:
     """Before anything is erased, with what to do."""
-    with pytest.raises(ConfigurationError, match="folded from 2 tables, and rows of such a table cannot be erased yet"):
+    with pytest.raises(ConfigurationError, match="folded from 3 tables, and rows of such a table cannot be erased yet"):
         find_subject(lake, Ledger(lake, "folded"), "folded.late", ["part=1", "id=3"], follow=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from support.shrinking import Delivery, changes_of, shrunk
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, history
 from tidemark.ledger.ledger import Ledger
-from tidemark.positions import changed, encode_position
+from tidemark.positions import encode_position
 from tidemark.sources.model import Source
 
 pytestmark = pytest.mark.spark
@@ -224,40 +224,38 @@ def _failing(
 
 
 _KEPT: Mapping[str, Mapping[str, Any]] = how_many(
-    usually={"both": {"history": True, "deletes": "soft"}},
+    usually={"both": {"history": True, "deletes": "soft"}, "plain": {}},
     proving={"versions": {"history": True}, "softly": {"deletes": "soft"}},
 )
-_BELOW = 40
-"""In ``make test`` the case with a TRUNCATE has the first places of the table, and the others have those above them."""
+_ANEW = {"another_key_and_both_come_again_after_the_new_half", "another_key_the_old_half_later"}
+"""Cases that let their table be built anew. The table of the others goes on from run to run."""
+
+
+def _kinds_of(case: str) -> Collection[str]:
+    """Return the kinds of table for a case. One with a TRUNCATE takes its own table, a plain one in ``make test``."""
+    if PROVING:
+        return _KEPT
+    return ("plain",) if case == _AROUND_A_TRUNCATE else ("both",)
+
+
+def _shared(case: str, kept: str) -> str:
+    """Return what cases have in common that share a table. Where no update is split, halves are settled otherwise."""
+    if case.startswith("in_one_run"):
+        return kept
+    return f"{kept}_anew" if case in _ANEW else f"{kept}_split"
 
 
 def _seated() -> tuple[dict[str, Delivery], dict[str, Any]]:
-    """Return all cases by the tables that they share, and the settings of these tables.
-
-    In ``make test`` the case with a TRUNCATE is in the table of the others, below all of their events.
-    """
+    """Return all cases by the tables that they share, and the settings of these tables."""
     tried = {name: case(Table(name)) for name, case in CASES.items() if PROVING or name not in _PROVED}
-    below = None if PROVING else tried.pop(_AROUND_A_TRUNCATE)
-    names = {f"{name}_{kept}": (runs, kept) for name, runs in tried.items() for kept in _KEPT}
-    # Where no update is split, halves are settled in another way.
-    split = {name: kept if name.startswith("in_one_run") else f"{kept}_split" for name, (_, kept) in names.items()}
-    seated = seats({name: runs for name, (runs, _) in names.items()}, split.__getitem__)
+    names = {f"{name}_{kept}": (runs, kept, name) for name, runs in tried.items() for kept in _kinds_of(name)}
+    alike = {each: _shared(name, kept) for each, (_, kept, name) in names.items()}
+    seated = seats({name: runs for name, (runs, *_) in names.items()}, alike.__getitem__)
     deliveries: dict[str, Delivery] = {seat.table: [[] for _ in range(_RUNS)] for seat in seated.values()}
-    for name, (runs, _) in names.items():
-        for run, changes in enumerate(seated[name].seated(runs, shareplex.beside if below is None else _above)):
+    for name, (runs, *_) in names.items():
+        for run, changes in enumerate(seated[name].seated(runs, shareplex.beside)):
             deliveries[seated[name].table][run] += changes
-    kinds = {seated[name].table: _KEPT[kept] for name, (_, kept) in names.items()}
-    if below is not None:
-        ((table, shared),) = deliveries.items()
-        for run, changes in enumerate(below):
-            shared[run] += [shareplex.beside(change._replace(table=table), len(names), 1) for change in changes]
-    return deliveries, kinds
-
-
-def _above(change: Change, number: int, count: int) -> Change:
-    """Move a change beside the others of its table, and above the case with a TRUNCATE."""
-    place = int(change.position[1]) + _BELOW
-    return shareplex.beside(change._replace(position=changed(place, *change.position[2:])), number, count)
+    return deliveries, {seated[name].table: _KEPT[kept] for name, (_, kept, _) in names.items()}
 
 
 class Halves(NamedTuple):
@@ -270,6 +268,8 @@ class Halves(NamedTuple):
     counted: list[Row]
     dropped: list[Row]
     """What is published of that table, and of one that loses a column."""
+    onward: set[str]
+    """Tables with a history that no run built anew."""
 
 
 @pytest.fixture(scope="module")
@@ -286,17 +286,24 @@ def halves(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFac
     gone = {"meta": {"op": "DROP COLUMN", "table": "shop.dropped", "scn": "3", "seq": 1}, "data": {"note": None}}
     new = shareplex.message(table.new(2, id="2", name="b"))
     others = [first, [counted("UPDATE AFTER", 2, id="1", name="b"), json.dumps(gone).encode(), new]]
-    failing = _failing(*_seated(), "halves", tmp_path_factory.mktemp("halves"), lake, others)
-    counts = Ledger(lake, "halves").read("tables")
-    held = sum(row["held"] for row in counts if (row["object"], row["cut"]) == ("shop.counted", 1))
+    deliveries, kinds = _seated()
+    failing = _failing(deliveries, kinds, "halves", tmp_path_factory.mktemp("halves"), lake, others)
+    counts = Ledger(lake, "halves").tables()
+    held = sum(row.held for row in counts if (row.object, row.cut) == ("shop.counted", 1))
+    rebuilt = {row.object for row in counts if row.rebuilt}
+    onward = {table for table, settings in kinds.items() if "history" in settings and f"shop.{table}" not in rebuilt}
     rows = [lake.load(("halves", name)).scan().to_arrow().to_pylist() for name in ("counted", "dropped")]
-    return Halves(failing, held, *rows)
+    return Halves(failing, held, *rows, onward)
 
 
 @pytest.mark.more
 def test_halves_in_any_runs_are_one_update(halves: Halves) -> None:
-    """Each case comes to the rows and versions of the model, and to the deleted rows, which stay."""
+    """Each case comes to the rows and versions of the model, and to the deleted rows, which stay.
+
+    In all runs but the first, a history of most cases goes on from the one before.
+    """
     assert halves.failing == {}
+    assert halves.onward
 
 
 @pytest.mark.more

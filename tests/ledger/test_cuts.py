@@ -347,9 +347,9 @@ def test_a_restore_gives_up_a_cut_that_only_a_person_could_finish(
 @pytest.mark.parametrize(
     ("state", "number"),
     [
-        pytest.param(CutState.CANDIDATE, 2, marks=pytest.mark.prove),
+        (CutState.CANDIDATE, 2),
         (CutState.FAILED, 2),
-        pytest.param(CutState.CHECKED, 2, marks=pytest.mark.prove),
+        (CutState.CHECKED, 2),
         (CutState.AWAITING_APPROVAL, 3),
         (CutState.REPLACED, 3),
     ],

@@ -60,6 +60,19 @@ def test_keys_are_kept_only_if_no_row_was_erased_meanwhile(
     assert (len(written.differing), written.lost) == (kept, 1)
 
 
+def test_comparisons_of_one_table_push_out_none_of_another(lake: Lake) -> None:
+    """The newest comparison of a table tells a lost key from one that is behind, however often others are compared."""
+    source = "kept_apart"
+    for run, table in enumerate(("people", "orders", "orders", "orders"), 1):
+        outcome = msgspec.structs.replace(_outcome(source), run=run, object=f"shop.{table}")
+        kept_keys.write(lake, source, outcome, [], 2)
+    assert [(row.run, row.object) for row in Ledger(lake, source).reconciliations()] == [
+        (1, "shop.people"),
+        (3, "shop.orders"),
+        (4, "shop.orders"),
+    ]
+
+
 def test_keys_that_were_written_before_an_erasure_was_seen_go_with_their_files(
     lake: Lake, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

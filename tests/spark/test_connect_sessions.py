@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -24,6 +26,23 @@ print(session.range(1).count(), flush=True)
 session.sql("SELECT max(hash(id)) FROM range(1000000000000)").collect()
 """
 """Says that its session is there, then works for hours."""
+
+TABLE = """
+import sys
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+
+def on_a_worker(batches):
+    from tidemark.normalization import tasks  # what a task imports
+    for batch in batches:
+        yield batch
+
+for name, value in (("", "org.apache.iceberg.spark.SparkCatalog"), (".type", "hadoop"), (".warehouse", sys.argv[2])):
+    session.conf.set(f"spark.sql.catalog.own{name}", value)
+session.range(3).mapInArrow(on_a_worker, "id long").writeTo("own.db.numbers").create()
+print(session.table("own.db.numbers").count())
+"""
+"""Writes an Iceberg table of a catalog of its session, with rows that Python made."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
@@ -70,6 +89,14 @@ def test_settings_are_private_and_nothing_listens_beyond_this_machine(server: Sp
     assert (server.folder / "spark.conf").stat().st_mode & 0o777 == 0o600
     assert addresses(server.port)
     assert addresses(server.port) <= LOOPBACK_ONLY
+
+
+def test_a_client_writes_a_table_and_its_workers_have_tidemark(server: SparkConnectServer, tmp_path: Path) -> None:
+    """The server has the jars, and tells its workers which Python they are and where the package is."""
+    command = [sys.executable, "-c", TABLE, server.url, tmp_path.as_uri()]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout == "3\n", done.stderr[-3000:]
 
 
 def test_sessions_of_a_source_follow_the_clock() -> None:

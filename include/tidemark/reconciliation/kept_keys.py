@@ -27,7 +27,7 @@ def finished(ledger: Ledger, table: str) -> list[ErasureRow]:
 
 
 def write(
-    lake: Lake, source: str, outcome: ReconciliationRow, before: list[ErasureRow], kept: int
+    lake: Lake, source: str, outcome: ReconciliationRow, before: list[ErasureRow], gone: int
 ) -> ReconciliationRow:
     """Write the row of a table, and return it as the ledger has it.
 
@@ -36,12 +36,12 @@ def write(
         source: the source.
         outcome: the row.
         before: the erasures that were ``finished`` before anything was read.
-        kept: number of the oldest comparison that the ledger keeps, less one.
+        gone: number of the newest comparison of the table that goes.
     """
     ledger = Ledger(lake, source)
     if _may_be_erased(ledger, outcome, before):
         outcome = _without_keys(outcome)
-    ledger.replace(ReconciliationRow, [outcome], at_most("run", kept))
+    ledger.replace(ReconciliationRow, [outcome], at_most("run", gone), equals("object", outcome.object))
     # An erasure that began since may have looked for its key before it was there.
     if _may_be_erased(ledger, outcome, before):
         outcome = _without_keys(outcome)

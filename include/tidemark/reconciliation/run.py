@@ -38,7 +38,7 @@ from tidemark.values.declared_types import entry_for
 log = structlog.get_logger(__name__)
 
 KEPT_RUNS = 50
-"""Runs of a source whose results the ledger keeps."""
+"""Comparisons of a table that the ledger keeps. One table may be compared far more often than the others."""
 
 _DATABASES: Mapping[str, type[Postgres | MySQL]] = {"postgres": Postgres, "mysql": MySQL}
 
@@ -71,9 +71,11 @@ def reconcile(
     with _opened(address) as database:
         for each in rows:
             row = _published(ledger).get(each.object, each)  # a cut may have been published meanwhile
-            work = _Work(lake, ledger, source, database, [past for past in earlier if past.object == row.object])
+            past = [each for each in earlier if each.object == row.object]
+            work = _Work(lake, ledger, source, database, past)
             erased = kept_keys.finished(ledger, row.object)
-            outcome = kept_keys.write(lake, source.source, work.outcome(row, number), erased, number - KEPT_RUNS)
+            gone = past[-KEPT_RUNS].run if len(past) >= KEPT_RUNS else 0
+            outcome = kept_keys.write(lake, source.source, work.outcome(row, number), erased, gone)
             log.info("reconciled", source=source.source, table=outcome.target, result=outcome.result)
             yield outcome
 
