@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-_NO_RETRY: Mapping[int, str] = {
-    1: "data held back: nothing of it is published. See the log above and `tidemark status`",
-    2: "configuration: a file or a setting must be changed. See the log above",
-}
+_HELD_BACK, _MISCONFIGURED = 1, 2
 """Exit statuses of a job that another attempt would give again."""
 
 
@@ -43,13 +40,17 @@ def remove_place(place: Path | None) -> None:
 def failure(task: str, status: int | None, problems: Sequence[str]) -> AirflowException | None:
     """Return the error of a task whose job ended with a status; None: what the hook raised says all that is known.
 
+    A job that holds data back leaves the reason. Without one, 1 is the status of a spark-submit that failed before its
+    job began, or, in deploy mode ``cluster``, whatever the job ended with: another attempt may succeed.
+
     Args:
         task: what the job was to do, for people.
         status: exit status of the job; None where it is not known.
         problems: what the job left.
     """
-    reason = _NO_RETRY.get(status or 0)
-    if reason is None and not problems:
+    if status == _MISCONFIGURED and not problems:
+        problems = ["configuration: a file or a setting must be changed. See the log above"]
+    if not problems:
         return None
-    kind = AirflowFailException if reason else AirflowException
-    return kind(f"{task}: {'; '.join(problems) or reason}")
+    kind = AirflowFailException if status in {_HELD_BACK, _MISCONFIGURED} else AirflowException
+    return kind(f"{task}: {'; '.join(problems)}")
