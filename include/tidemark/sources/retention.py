@@ -12,7 +12,7 @@ class Retention(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     raw_days: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Messages that landed earlier go from ``raw``. They cannot be decoded again then."""
+    """Messages that were normalized earlier go from ``raw``. They cannot be decoded again then."""
     changelog_days: Annotated[StrictInt, Field(ge=1)] | None = None
     """Events of tables that need no earlier ones go from the change log. Such tables cannot be rebuilt from it then."""
     quarantine_days: Annotated[StrictInt, Field(ge=1)] | None = None
