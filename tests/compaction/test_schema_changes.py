@@ -476,9 +476,9 @@ _WAITING: dict[str, list[list[Message]]] = {
         [],
     ],
 }
-"""By case and run, tables with an event of a transaction that closes in the last run. It comes before the table's
-rename, after it, as the only event of a table, and as the first event of another table under the name that is free.
-The last table under such a name has a statement, and no event."""
+"""By case and run, tables with an event of a transaction that closes in the last run of the case. It comes before the
+table's rename, after it, as the only event of a table, and as the first event of another table under the name that is
+free. The last table under such a name has a statement, and no event."""
 _WAITING = {
     case: runs if case == "before" else in_two_runs(runs)
     for case, runs in _WAITING.items()

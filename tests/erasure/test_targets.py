@@ -245,7 +245,10 @@ def test_a_table_that_stopped_is_where_it_was_published_last(lake: Lake) -> None
     assert last_targets(published_rows(shop.ledger)) == {name: shop.target(name) for name in hand_built.TABLES}
 
 
-def test_a_table_that_stopped_shows_its_erasure_in_later_cuts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("events", [1, 0], ids=["counted_now", "counted_before"])
+def test_a_table_that_stopped_shows_its_erasure_in_later_cuts(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, events: int
+) -> None:
     """The erasure moves it where it stands, and takes its earlier snapshots; later cuts can be restored."""
     shop = hand_built.Source(lake)
     for number in (1, 2):
@@ -265,7 +268,7 @@ def test_a_table_that_stopped_shows_its_erasure_in_later_cuts(lake: Lake, monkey
         ),
     )
     monkeypatch.setattr(erasing, "targets_of", lambda *_: Targets(published={"two": two}, left=[], newest=two))
-    number, _ = erasing.publish(lake, shop.ledger, subject, 1)
+    number, _ = erasing.publish(lake, shop.ledger, subject, events)
     for identifier in moved_together(two):
         purging.purge(lake.load(identifier), cut_tag(number))
     for later in (5, 6):
@@ -285,7 +288,8 @@ def test_erasures_take_the_place_of_no_other_cut(lake: Lake) -> None:
         shop.publish(number)
     shop.ledger.replace(TableRow, [_judged(row) for row in shop.ledger.tables()], above("cut", 0))
     for number in (3, 4, 5):
-        row = TableRow(cut=number, object="one", state="published", batch=2, events=1, erased=1)
+        moved: dict[str, Any] = {"target": str(shop.target("one")), "snapshot": 9}
+        row = TableRow(cut=number, object="one", state="published", batch=2, erased=number % 2, **moved)
         shop.ledger.replace(TableRow, [row], equals("cut", number))
         shop.ledger.replace(CutRow, [CutRow(cut=number, state="published", batch=2)], equals("cut", number))
     tomorrow = datetime.now(UTC) + timedelta(days=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -52,9 +54,10 @@ def test_far_more_and_far_fewer_events_are_told() -> None:
         assert invariant.minimum is not None
         assert invariant.maximum is not None
         assert (invariant.minimum <= invariant.value <= invariant.maximum, invariant.severity) == (holds, Severity.WARN)
-    erasures = [msgspec.structs.replace(_row(number, 3), held=2, erased=1) for number in range(12, 19)]
-    assert invariants_of([_row(20, 5)], [*past, *erasures], Consequence.WARN) == invariants_of(
-        [_row(20, 5)], past, Consequence.WARN
+    moved: dict[str, Any] = {"held": 2, "target": "inn.t", "snapshot": 9}
+    erasures = [msgspec.structs.replace(_row(cut, 3 - cut % 2), erased=1 - cut % 2, **moved) for cut in range(11, 30)]
+    assert invariants_of([_row(30, 5)], [*past, *erasures], Consequence.WARN) == invariants_of(
+        [_row(30, 5)], past, Consequence.WARN
     )
     new = [_row(20, 5, table="shop.o", state="candidate"), _row(20, 5, state="candidate", rebuilt="asked")]
     assert invariants_of(new, [*past, *noise], Consequence.BLOCK) == {}

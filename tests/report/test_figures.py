@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidemark.ledger.rows import CutRow, TableRow
@@ -10,7 +12,8 @@ from tidemark.report.overview import by_day
 
 
 def _table(verdict: str | None, *, state: str = "published", erased: int | None = None) -> TableRow:
-    return TableRow(cut=1, object="inn.guests", state=state, batch=1, verdict=verdict, erased=erased)
+    moved: dict[str, Any] = {"target": "inn.guests", "snapshot": 9} if erased is not None else {}
+    return TableRow(cut=1, object="inn.guests", state=state, batch=1, verdict=verdict, erased=erased, **moved)
 
 
 @pytest.mark.parametrize(
@@ -18,9 +21,9 @@ def _table(verdict: str | None, *, state: str = "published", erased: int | None 
     [
         ("published", [], "passed"),
         ("published", [_table("passed"), _table("warned")], "warned"),
-        ("published", [_table("passed", erased=2), _table(None, state="stopped", erased=1)], "warned"),
+        ("published", [_table("passed", erased=2), _table(None, state="stopped")], "warned"),
         ("published", [_table(None, erased=1), _table(None, erased=0)], "published"),
-        ("published", [_table(None, state="stopped", erased=1)], "published"),
+        ("published", [_table(None, state="stopped", erased=0)], "published"),
         ("held", [_table("failed")], "held"),
     ],
 )

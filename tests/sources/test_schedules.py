@@ -10,7 +10,7 @@ import pytest
 
 from tidemark.errors import InvalidSourceError
 from tidemark.sources.files import load_source
-from tidemark.sources.schedules import SCHEDULES, next_moment, times, widths
+from tidemark.sources.schedules import SCHEDULES, longest_wait, next_moment, times
 
 FILE = "source: a\nformat: canal_json\nlanding: /landing/*\n"
 
@@ -27,13 +27,13 @@ def test_each_word_that_is_allowed_has_intervals(tmp_path: Path, word: str) -> N
     """A word that the errors list is one that a DAG can be built with."""
     source = load_source(declared(tmp_path, schedule=f'"{word}"', start_date="2026-01-01"))
     assert source.schedule == word
-    assert min(widths(word, source.start_date, source.zone)) > timedelta(0)
+    assert longest_wait(word, source.start_date, source.zone) > timedelta(0)
 
 
 def test_a_quarter_begins_every_third_month() -> None:
     """``@quarterly`` is what Airflow takes it for."""
     assert next_moment("@quarterly", datetime(2026, 2, 3, tzinfo=UTC)) == datetime(2026, 4, 1, tzinfo=UTC)
-    assert widths("@quarterly", datetime(2026, 2, 3, tzinfo=UTC))[0] == timedelta(days=91)
+    assert next_moment("@quarterly", datetime(2026, 4, 1, tzinfo=UTC)) == datetime(2026, 7, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("cron", ["0 0 31 4 *", "0 0 30 2 *", "0 0 31 2,4,6 *"])
@@ -79,3 +79,32 @@ def test_a_start_date_leaves_room_for_an_interval(tmp_path: Path, schedule: str,
     with pytest.raises(InvalidSourceError, match=rf"a\.yaml:4:13: start_date: '{schedule}' does not come twice"):
         load_source(declared(tmp_path, start_date=date, timezone=zone, schedule=f'"{schedule}"'))
     assert load_source(declared(tmp_path, start_date=date, timezone=zone)).zone == ZoneInfo(zone)
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "wait"),
+    [
+        ("@daily", "UTC", timedelta(days=2)),
+        ("@daily", "Europe/Berlin", timedelta(days=2, hours=1)),
+        ("@daily", "Asia/Shanghai", timedelta(days=2)),
+        ("@hourly", "UTC", timedelta(hours=2)),
+        ("*/5 * * * *", "UTC", timedelta(hours=1, minutes=5)),
+        ("*/5 * * * 1-5", "UTC", timedelta(days=2, hours=1, minutes=5)),
+        ("*/5 9-17 * * 1-5", "UTC", timedelta(days=2, hours=16, minutes=5)),
+        ("0 6 * * 1-5", "UTC", timedelta(days=4)),
+        ("0 6,12,18 * * *", "UTC", timedelta(hours=18)),
+        ("0 2 1-15 * *", "UTC", timedelta(days=18)),
+        ("@monthly", "UTC", timedelta(days=62)),
+    ],
+)
+@pytest.mark.parametrize("day", [1, 5])
+def test_the_longest_wait_has_nights_weekends_and_the_rest_of_a_month(
+    cron: str, zone: str, wait: timedelta, day: int
+) -> None:
+    """Whichever day of the week comes first."""
+    assert longest_wait(cron, datetime(2026, 1, day, tzinfo=ZoneInfo(zone)), ZoneInfo(zone)) == wait
+
+
+def test_a_wait_at_the_end_of_the_calendar() -> None:
+    """One interval is left."""
+    assert longest_wait("@yearly", datetime(9997, 6, 1, tzinfo=UTC)) >= timedelta(days=365, hours=1)

@@ -92,7 +92,7 @@ def test_settings_are_private_and_nothing_listens_beyond_this_machine(server: Sp
 
 
 def test_a_client_writes_a_table_and_its_workers_have_tidemark(server: SparkConnectServer, tmp_path: Path) -> None:
-    """The server has the jars, and tells its workers which Python they are and where the package is."""
+    """The server has the jars, and tells its workers which Python they are; they find the package."""
     command = [sys.executable, "-c", TABLE, server.url, tmp_path.as_uri()]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

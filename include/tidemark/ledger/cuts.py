@@ -16,13 +16,14 @@ from pyiceberg.table import Table
 from tidemark.errors import ConfigurationError, PublishConflictError
 from tidemark.lake import pending_schema
 from tidemark.lake.branches import cut_tags, drop_branch, fast_forward, head, remove_tags
-from tidemark.lake.filters import above, at_most, equals
+from tidemark.lake.filters import at_most, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
 from tidemark.ledger import moving
+from tidemark.ledger.erasing_cuts import rows_of_erasures
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
-from tidemark.ledger.states import LEFT_BEHIND, CutState, TableState
+from tidemark.ledger.states import CutState, TableState
 
 log = structlog.get_logger(__name__)
 
@@ -62,8 +63,7 @@ def oldest_kept(ledger: Ledger, *, newest: int, since: datetime) -> int:
     Cuts of erasures, which no check judged, are not counted: a list of erased rows would take the place of all others.
     """
     published = ledger.cuts(equals("state", CutState.PUBLISHED))
-    rows = ledger.tables(above("erased", 0))
-    erasing = {row.cut for row in rows if row.verdict is None} - {row.cut for row in rows if row.verdict is not None}
+    erasing = {row.cut for row in rows_of_erasures(ledger, max((row.cut for row in published), default=0))}
     counted = sorted((row.cut for row in published if row.cut not in erasing), reverse=True)
     young = (row.cut for row in published if row.written_at is not None and row.written_at >= since)
     return min([*counted[:newest], *young], default=0)
@@ -92,15 +92,9 @@ def shown_by(ledger: Ledger, cut: int) -> dict[str, TableRow]:
         known = f"{min(published)} to {max(published)}" if published else "none yet"
         raise ConfigurationError(f"cut {cut} is not published; published cuts: {known}")
     rows = ledger.newest_tables(equals("state", TableState.PUBLISHED), at_most("cut", cut), by=("target",))
-    rows += [row for row in _erased_while_left_behind(ledger, cut) if row.cut in published]
+    rows += [row for row in rows_of_erasures(ledger, cut) if row.cut in published]
     shown = {str(row.identifier): row for row in sorted(rows, key=lambda row: row.cut)}
     return {target: shown[target] for target in sorted(shown)}
-
-
-def _erased_while_left_behind(ledger: Ledger, cut: int) -> list[TableRow]:
-    """Return the rows of erasures up to a cut whose table was stopped or waited, and goes on to do so."""
-    erased = ledger.tables(above("erased", 0), at_most("cut", cut))
-    return [row for row in erased if row.state in LEFT_BEHIND and row.target is not None]
 
 
 def tagged_snapshot(table: Table, cut: int) -> int:

@@ -19,7 +19,7 @@ from tidemark.orchestration.reconcile_operator import ReconcileOperator
 from tidemark.orchestration.stage_operator import StageOperator
 from tidemark.sources.files import find_source, read_sources
 from tidemark.sources.model import DAG_PREFIX, Source
-from tidemark.sources.schedules import widths
+from tidemark.sources.schedules import longest_wait
 from tidemark.stages import STAGES
 from tidemark.values.iso8601 import EPOCH
 
@@ -186,13 +186,8 @@ def build_maintenance(sources: Sequence[Source]) -> DAG:
     dag = _beside("lake_maintenance", "Keep the tables of all sources small and fast.", sources, schedule="30 3 * * *")
     with dag:
         for source in sources:
-            StageOperator(
-                task_id=source.source,
-                stage="maintain",
-                source=source.source,
-                options=["table"],
-                **_when_a_task_fails(source),
-            )
+            more = _when_a_task_fails(source)
+            StageOperator(task_id=source.source, stage="maintain", source=source.source, options=["table"], **more)
     return dag
 
 
@@ -266,17 +261,15 @@ def _timetable(schedule: str | None, timezone: str = "UTC") -> CronDataIntervalT
 def _deadline(source: Source) -> DeadlineAlert | None:
     """Return the deadline of a run: one more interval after its own, at least an hour. It only sends a notice.
 
-    Airflow adds one width to the start of every interval. Where intervals differ, as over a weekend, it is that of the
-    widest one and the one behind it: a notice may come late, and none comes before a run is late.
+    Airflow adds one time to the start of every interval. Where intervals differ, as over a weekend, it is the longest:
+    a notice may come late, and none comes before the next run is due.
     """
     if source.schedule is None:
         return None
-    found = widths(source.schedule, source.start_date, source.zone)
-    pairs = zip(found, [*found[1:], found[-1]], strict=True)
     return DeadlineAlert(
         # The start of the interval. With the time of queueing, Airflow 3.3 answers 500 if a task of the run is cleared.
         reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
-        interval=max(each + max(behind, timedelta(hours=1)) for each, behind in pairs),
+        interval=longest_wait(source.schedule, source.start_date, source.zone),
         callback=SyncCallback(alerts.run_late),
     )
 

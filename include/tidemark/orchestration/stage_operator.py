@@ -240,7 +240,7 @@ class StageOperator(TellsLineage, SparkSubmitOperator):
             option = "--" + name.replace("_", "-")
             self.application_args += [option] if value is True else [option, str(value)]
         if connection.extra_dejson.get("deploy-mode") != "cluster":
-            require_java()  # spark-submit would end with status 1 for it, which means that data was held back
+            require_java()  # spark-submit would end with status 1 for it, and the task be tried again
             path = [str(INCLUDE), *filter(None, [os.environ.get("PYTHONPATH")])]
             self._problems = place_for_problems()
             self.env_vars = {"PYTHONPATH": os.pathsep.join(path), PROBLEMS_VARIABLE: str(self._problems)}

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tidemark.ledger.erasing_cuts import is_of_an_erasure
 from tidemark.ledger.rows import TableRow
 from tidemark.ledger.states import TableState
 from tidemark.quality.verdicts import Invariant
@@ -71,7 +72,7 @@ def invariants_of(
         return {}
     before = defaultdict[str, list[TableRow]](list)
     for row in past:
-        if row.state == TableState.PUBLISHED and row.rebuilt is None and not _is_of_an_erasure(row):
+        if row.state == TableState.PUBLISHED and row.rebuilt is None and not is_of_an_erasure(row):
             before[row.object].append(row)
     found = {}
     for row in rows:
@@ -85,8 +86,3 @@ def invariants_of(
                 )
             }
     return found
-
-
-def _is_of_an_erasure(row: TableRow) -> bool:
-    """Return whether a published row is one of an erasure: no check judged it, and it has no event but erased ones."""
-    return row.verdict is None and row.events == row.held + (row.erased or 0)

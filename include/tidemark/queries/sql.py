@@ -92,7 +92,7 @@ def _tables(sql: str) -> dict[tuple[str, str], bool] | None:
         raise ConfigurationError(f"not a query: {_parser_message(error)}") from error
     if isinstance(statement, exp.Show) and statement.name == "TABLES":
         return None
-    if not isinstance(statement, exp.Query | exp.Describe):
+    if not isinstance(statement, exp.Query | exp.Describe | exp.Pivot):
         raise ConfigurationError("only queries are answered: SELECT ..., WITH ... SELECT, DESCRIBE, SHOW TABLES")
     common = {cte.alias_or_name for cte in statement.find_all(exp.CTE)}
     is_pivoted = statement.find(exp.Pivot) is not None  # DuckDB reads the rows first for the names of columns

@@ -14,6 +14,7 @@ from tidemark.lake.filters import above, at_least
 from tidemark.lake.lake import Lake
 from tidemark.ledger.check_rows import CHECK, CheckRow
 from tidemark.ledger.contradiction_rows import IN_WORDS, ContradictionRow
+from tidemark.ledger.erasing_cuts import is_of_an_erasure
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
@@ -152,8 +153,8 @@ def verdict_of(cut: CutRow, tables: Iterable[TableRow]) -> VerdictWord | CutStat
     """
     tables = list(tables)
     words = {row.verdict for row in tables if row.verdict in WORST}
-    is_of_an_erasure = not words and any(row.erased for row in tables)
-    if is_of_an_erasure or cut.state not in {CutState.PUBLISHED, CutState.CHECKED, CutState.PUBLISHING}:
+    is_unjudged = not words and any(map(is_of_an_erasure, tables))
+    if is_unjudged or cut.state not in {CutState.PUBLISHED, CutState.CHECKED, CutState.PUBLISHING}:
         return cut.state
     worst = max(words, key=WORST.index, default=VerdictWord.PASSED)
     is_stopped = any(row.state == TableState.STOPPED for row in tables)

@@ -13,7 +13,7 @@ class Maintenance(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     keep_cuts: Annotated[StrictInt, Field(ge=1)] = 30
-    """Number of the newest cuts that stay readable, whatever their age."""
+    """Number of the newest cuts that stay readable, whatever their age. Cuts of erasures are not counted."""
     keep_days: Annotated[StrictInt, Field(ge=0)] = 7
     """Cuts, and all other snapshots, that are younger than this stay readable too."""
     orphan_days: Annotated[StrictInt, Field(ge=1)] = 3

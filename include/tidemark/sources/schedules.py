@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import islice, pairwise
+from functools import lru_cache
+from itertools import islice
 
 from croniter import CroniterBadDateError, croniter
 
@@ -60,20 +61,48 @@ def comes_after(text: str, after: datetime, zone: tzinfo = UTC) -> bool:
     return True
 
 
-def widths(text: str, after: datetime, zone: tzinfo = UTC) -> list[timedelta]:
-    """Return how long the next intervals of a schedule are by the clock of its zone, in their order.
+@lru_cache(maxsize=64)
+def longest_wait(text: str, after: datetime, zone: tzinfo = UTC) -> timedelta:
+    """Return the longest time from the start of an interval to the end of the one behind it, or an hour behind its own.
 
-    They are thirteen, or all of eight days if these are more, so that nights and weekends are among them; but a
-    thousand at most, and sixty of a schedule for every hour, whose hours are alike. They are fewer where the calendar
-    ends.
+    Of the intervals after a moment these are looked at: the first thirteen; unless days are alike and these have two of
+    them, all that last an hour in the first day, and all that last six hours in forty days. So nights, weekends and the
+    rest of a month are among them. Where clocks of the zone are put back, the time is as much longer.
     """
-    most = 60 if SCHEDULES.get(text, text).split()[1:] == ["*"] * 4 else 1000
-    moments: list[datetime] = []
-    for moment in islice(times(text, after.astimezone(zone).replace(tzinfo=None)), most + 1):
-        moments.append(moment)
-        if len(moments) > 13 and moment - moments[0] > timedelta(days=8):
-            break
-    return [end - begin for begin, end in pairwise(moments)]
+    local = after.astimezone(zone).replace(tzinfo=None)
+    first = list(islice(times(text, local), 14))
+    found = [_wait(*three) for three in zip(first, first[1:], [*first[2:], first[-1]], strict=False)]
+    for wait in _looked_at(text, first[-1] - first[0]):
+        try:
+            found += _waits_around(text, local + wait + timedelta(seconds=30))
+        except _BEYOND:
+            continue
+    year = timedelta(days=183)
+    offsets = {(after + number * year).astimezone(zone).utcoffset() or timedelta(0) for number in range(2)}
+    return max(found) + (max(offsets) - min(offsets))
+
+
+def _looked_at(text: str, known: timedelta) -> Iterator[timedelta]:
+    """Yield how far from the first moment longer intervals are looked for, where they may be; ``known`` was read."""
+    _, hours, *days = SCHEDULES.get(text, text).split()
+    are_alike = set(days) == {"*"}
+    if known >= timedelta(days=2 if are_alike else 366) or (are_alike and hours == "*"):
+        return
+    yield from (timedelta(hours=hour) for hour in range(24))
+    if not are_alike:
+        yield from (timedelta(hours=6 * number) for number in range(160))
+
+
+def _waits_around(text: str, moment: datetime) -> list[timedelta]:
+    """Return the waits of the interval around a moment, at which the schedule has none, and of the one before."""
+    behind, before = _cron(text, moment), _cron(text, moment)
+    end, due = (behind.get_next(datetime) for _ in range(2))
+    begin, earlier = (before.get_prev(datetime) for _ in range(2))
+    return [_wait(begin, end, due), _wait(earlier, begin, end)]
+
+
+def _wait(begin: datetime, end: datetime, due: datetime) -> timedelta:
+    return max(due, end + timedelta(hours=1)) - begin
 
 
 def next_moment(text: str, after: datetime, zone: tzinfo = UTC) -> datetime:
