@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from support import plans
 from support import sound_histories as histories
 from support.histories import UNAVAILABLE, deliver
-from support.rounds import PROVING, how_many
+from support.rounds import how_many, in_two_runs
 from support.running import assert_ledger_closes, run_all
 from support.sound_histories import Step, Writer
 from tidemark.compaction import before_image_samples, contradictions, stored_samples
@@ -203,9 +203,8 @@ def told_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     shop = Source.model_validate(fields)
     by_run = zip(_filled(), _gone(), _large(), _documents(), strict=True)
     runs = [[each for table in run for each in table] for run in by_run]
-    if not PROVING:
-        runs = [runs[0], [*runs[1], *runs[2]]]
-    return [_run(shop, f"{number}", messages) for number, messages in enumerate(runs)]
+    delivered = enumerate(in_two_runs(runs, last=True))
+    return [_run(shop, f"{number}", messages) for number, messages in delivered]
 
 
 def _of(table: str, told_by_run: list[list[str]]) -> list[list[str]]:

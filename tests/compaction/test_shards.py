@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from support.debezium_log import Log, Message
+from support.debezium_log import Log
 from support.feature_cases import CASES, Case
 from support.feeds import published, replayed
 from support.histories import COLUMNS, deliver, generated, message, mixed, with_position
 from support.published import without_delivery
 from support.reference import Row, fold
-from support.rounds import PROVING, ROUNDS, how_many
+from support.rounds import PROVING, ROUNDS, how_many, in_two_runs
 from support.running import assert_ledger_closes, run_all
 from tidemark.erasure.subject import find_subject
 from tidemark.errors import ConfigurationError
@@ -92,12 +92,6 @@ def _rows(lake: Lake) -> dict[str, list[dict[str, Any]]]:
     return {name: sorted(rows, key=repr) for name, rows in read.items()}
 
 
-def _runs_of(case: Case) -> list[list[Message]]:
-    """The runs of a case; in ``make test``, its second and third one are one."""
-    first, second, *third = [*case.runs, [], []][:3]
-    return [first, second, *third] if PROVING else [first, [*second, *third[0]]]
-
-
 REBUILT = how_many(usually=("folded.late",), proving=(None,))
 """Tables that are built again; ``None``: all."""
 TABLES = ("both", "both__history", "late", "clash", "move", "wide", "named", "bag", "taken")
@@ -111,8 +105,9 @@ def ways(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFacto
     source = Source.model_validate({**fields, "max_deletes": 1})
     reports = []
     deliver(landing, "first", [Log("both_renamed").end(1, 0)])
+    delivered = [in_two_runs([*case.runs, [], []][:3], last=True) for case in SHARDS]
     for run, more in enumerate(RUNS):
-        messages = [message for case in SHARDS for message in _runs_of(case)[run]]
+        messages = [message for runs in delivered for message in runs[run]]
         deliver(landing, f"run-{run}", [*messages, *more])
         reports += run_all(source).values()
     by_runs = _rows(lake)

@@ -115,8 +115,8 @@ class KnownTables:
         else:
             found = named or owned or list(self._alike)
             databases = words | {row.database.casefold()} if row.database else words
-            theirs = [folded for folded in found if not databases.isdisjoint(folded.split(".")[:-1])]
-            found = [folded for folded in found if "." not in folded or folded in theirs] if theirs else found
+            theirs = {folded for folded in found if not databases.isdisjoint(folded.split(".")[:-1])}
+            found = [folded for folded in found if folded in theirs or "." not in folded] if theirs else found
         return tuple(chain.from_iterable(self._alike[folded] for folded in found))
 
     def normal(self, named: Name | None, row: StatementRow) -> str:

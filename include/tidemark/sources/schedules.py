@@ -90,7 +90,7 @@ def _looked_at(text: str, known: timedelta) -> Iterator[timedelta]:
         return
     yield from (timedelta(hours=hour) for hour in range(24))
     if not are_alike:
-        yield from (timedelta(hours=6 * number) for number in range(160))
+        yield from (timedelta(hours=6 * number) for number in range(4, 160))
 
 
 def _waits_around(text: str, moment: datetime) -> list[timedelta]:
