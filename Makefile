@@ -44,7 +44,7 @@ test: lint ## Run lint, types, import contracts and every test (about 15 minutes
 	@$(MAKE) --no-print-directory --jobs=3 pytest types contracts
 
 pytest: $(READY)
-	$(PYTEST) --verbose --randomly-seed=$(SEED)
+	$(PYTEST) --verbose --timeout=900 --randomly-seed=$(SEED)
 
 # Seeds of each kind of generated source; each has many histories. ROUNDS=20 is for a night.
 ROUNDS ?= 2

@@ -23,9 +23,10 @@ import sys
 from pyspark.sql import SparkSession
 session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 print(session.range(1).count(), flush=True)
+sys.stdin.readline()
 session.sql("SELECT max(hash(id)) FROM range(1000000000000)").collect()
 """
-"""Says that its session is there, then works for hours."""
+"""Says that its session is there, waits for a line, and works for hours then."""
 
 TABLE = """
 import sys
@@ -58,30 +59,38 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnectSer
 def test_work_of_an_earlier_session_ends(server: SparkConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source had another session before the half hour was over: its work is cancelled, that of others goes on."""
     before, other = str(uuid4()), str(uuid4())
+    client = SparkConnectClient(f"{server.url}/")
     working = [
         subprocess.Popen(
             [sys.executable, "-c", WORK, f"{server.url}/;session_id={session}"],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            bufsize=1,
         )
         for session in (before, other)
     ]
     try:
+        # Work that begins takes every core: the other session has to be there before.
         for each in working:
             assert each.stdout is not None
             assert each.stdout.readline() == "1\n"
+        for each in working:
+            assert each.stdin is not None
+            each.stdin.write("\n")
         time.sleep(2)
         monkeypatch.setenv(connect_sessions.EARLIER_SESSIONS_VARIABLE, f"{uuid4()},{before}")
-        client = SparkConnectClient(f"{server.url}/")
         connect_sessions.end(client, connect_sessions.earlier())
         assert working[0].wait(timeout=60) != 0
         assert working[1].poll() is None
-        client.close()
     finally:
         for each in working:
             each.kill()
             each.communicate()
+        # The server goes on with the work of a client that is gone.
+        connect_sessions.end(client, [before, other])
+        client.close()
 
 
 def test_settings_are_private_and_nothing_listens_beyond_this_machine(server: SparkConnectServer) -> None:
