@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.folding.redelivery import Change, judge
+from tidemark.folding.redelivery import JUDGED, Change, judge, judged
 from tidemark.positions import encode_position, placed
 
 
@@ -125,3 +126,25 @@ def test_any_restarts_give_the_changes_that_have_numbers(data: st.DataObject, ma
     delivered = [(number, what) for run in (*runs, made) for number, what in enumerate(run, start=1)]
     changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(delivered)]
     assert sorted(_kept(data.draw(st.permutations(changes)))) == sorted(made)
+
+
+def test_workers_judge_each_place_by_itself() -> None:
+    """The changes of a place may lie in several batches, and those of another place beside them."""
+    rows = [
+        (place, _position(offset), ord(what))
+        for place, sent in (("a", "AAB"), ("b", "ABAB"))
+        for offset, what in enumerate(sent)
+    ]
+    names = ["log_place", "position", "content"]
+    batches = [
+        pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part])
+        for part in (rows[:2], rows[2:4], rows[4:])
+    ]
+    found = list(judged(batches))
+    assert [batch.schema for batch in found] == [JUDGED, JUDGED]
+    assert [batch.column("position").to_pylist() for batch in found] == [
+        [row[1] for row in rows[:3]],
+        [row[1] for row in rows[3:]],
+    ]
+    assert [batch.column("judged_copy").to_pylist() for batch in found] == [[False] * 3, [False, False, True, True]]
+    assert [batch.column("judged_guess").to_pylist() for batch in found] == [[False] * 3, [False, False, True, True]]

@@ -7,25 +7,18 @@ that nothing but their delivery distinguishes. There, ``folding.redelivery`` dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-
-import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
 
-from tidemark.folding import log_places
+from tidemark.folding import log_places, redelivery
 from tidemark.folding.log_places import LOG_PLACE
-from tidemark.folding.redelivery import Change, judge
 from tidemark.positions import encode_position
 
 IS_COPY, IN_QUESTION, IS_GUESS = "is_copy", "in_question", "is_guess"
 """Columns of events: whether the event is a copy; whether only the order of the events at its place shows this; whether
 it is taken for a copy because of the contents alone."""
 
-_JUDGED = pa.schema([("position", pa.string()), ("judged_copy", pa.bool_()), ("judged_guess", pa.bool_())])
-
-_JUDGED_DDL = "position string, judged_copy boolean, judged_guess boolean"
+_JUDGED = "position string, judged_copy boolean, judged_guess boolean"
 
 
 def by_log_place(rows: DataFrame) -> DataFrame:
@@ -85,7 +78,7 @@ def settled(events: DataFrame) -> DataFrame:
     """
     asked = events.where(IN_QUESTION).select(LOG_PLACE, "position", "content")
     asked = asked.repartition(LOG_PLACE).sortWithinPartitions(LOG_PLACE)
-    joined = events.join(asked.mapInArrow(_judge, _JUDGED_DDL), "position", "left")
+    joined = events.join(asked.mapInArrow(redelivery.judged, _JUDGED), "position", "left")
     verdicts = {IS_COPY: F.coalesce("judged_copy", IS_COPY), IS_GUESS: F.coalesce("judged_guess", IS_GUESS)}
     return joined.withColumns(verdicts).drop("judged_copy", "judged_guess")
 
@@ -101,16 +94,3 @@ def with_stored(events: DataFrame) -> DataFrame:
     identified = events.withColumn("identity", log_places.identity()).join(stored, "identity", "left")
     sound_copy = F.coalesce("is_stored", F.lit(False)) & log_places.has_delivery() & F.col("set_aside").isNull()
     return identified.withColumn(IS_COPY, F.col(IS_COPY) | sound_copy).drop("identity", "is_stored")
-
-
-def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Judge the changes of one place after another; they come sorted by place."""
-    rows = (row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
-    for _, of_place in groupby(rows, key=lambda row: row[0]):
-        changes = [Change(position, content) for _, position, content in of_place]
-        columns = zip(
-            *((change.position, *said) for change, said in zip(changes, judge(changes), strict=True)), strict=True
-        )
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, _JUDGED, strict=True)], schema=_JUDGED
-        )

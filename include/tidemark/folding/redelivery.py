@@ -20,10 +20,16 @@ The last rule is a guess, as a transaction may have made the same changes twice.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from tidemark.positions import DELIVERY, DELIVERY_END
+
+JUDGED = pa.schema([("position", pa.string()), ("judged_copy", pa.bool_()), ("judged_guess", pa.bool_())])
+"""One row for each change in question: its position, and what became of it."""
 
 _NO_NUMBER = "010"
 """The encoded number 0."""
@@ -61,6 +67,23 @@ class _Sent(NamedTuple):
 Run = list[_Sent]
 
 
+def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield for each place a batch of ``JUDGED``.
+
+    Args:
+        batches: places of the log, encoded positions, and hashes of what the changes say; sorted by place.
+    """
+    rows = (row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
+    for _, of_place in groupby(rows, key=lambda row: row[0]):
+        changes = [Change(position, content) for _, position, content in of_place]
+        columns = zip(
+            *((change.position, *said) for change, said in zip(changes, judge(changes), strict=True)), strict=True
+        )
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, JUDGED, strict=True)], schema=JUDGED
+        )
+
+
 def judge(changes: Sequence[Change]) -> list[Judged]:
     """Return what became of each change.
 
@@ -69,7 +92,7 @@ def judge(changes: Sequence[Change]) -> list[Judged]:
     """
     sent = sorted(map(_sent, range(len(changes)), changes), key=lambda one: (one.stream, one.file, one.place))
     groups = _numbered(sent) if sent and all(one.number != _NO_NUMBER for one in sent) else _unnumbered(sent)
-    judged = [Judged(is_copy=False, is_guess=False)] * len(changes)
+    verdicts = [Judged(is_copy=False, is_guess=False)] * len(changes)
     for runs in groups:
         known: Counter[tuple[str, int]] = Counter()
         for run, is_guess in runs:
@@ -77,9 +100,9 @@ def judge(changes: Sequence[Change]) -> list[Judged]:
             for one in run:
                 found[one.what] += 1
                 is_copy = found[one.what] <= known[one.what]
-                judged[one.nth] = Judged(is_copy, is_guess and is_copy)
+                verdicts[one.nth] = Judged(is_copy, is_guess and is_copy)
             known |= found
-    return judged
+    return verdicts
 
 
 def _sent(nth: int, change: Change) -> _Sent:
