@@ -7,6 +7,7 @@ Formats make tuples; stages compare texts.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 
 Position = tuple[int | str, ...]
@@ -29,6 +30,29 @@ def placed(log_place: Position, delivery: Position, rest: Position = ()) -> Posi
     transaction (0: none) and place in the dump, so it differs between copies. ``rest`` is what else tells them apart.
     """
     return (*log_place, "", *delivery, "", *rest)
+
+
+_LOG_NUMBER = re.compile(r"[0-9]{1,18}$")
+
+_LOG_DATE = re.compile(r"(?<![0-9])(20[0-9]{2})([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12][0-9]|3[01]))?(?![0-9])")
+
+_AFTER_LOG_NUMBERS = 10**18
+"""A date stands before the number of a file."""
+
+
+@functools.lru_cache(maxsize=64)
+def log_number(file: str | None) -> int | None:
+    """Return a number that rises with the files of MySQL's binary log (3 for ``mysql-bin.000003``); None without one.
+
+    Where the base name has a year and a month (``binlog-202601.000003``), the date comes first: with the next month's
+    base name, the numbers start again.
+    """
+    number = _LOG_NUMBER.search(file or "")
+    if number is None or file is None:
+        return None
+    date = _LOG_DATE.search(file[: number.start()])
+    day = f"{date[1]}{date[3]}{date[4] or '00'}" if date else "0"
+    return int(day) * _AFTER_LOG_NUMBERS + int(number[0])
 
 
 DELIVERY, DELIVERY_END = ".~.", ".~"

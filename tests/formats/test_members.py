@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from support.cases import Case, case_name, cases
-from tidemark.formats._members import known_to
+from tidemark.formats import members_of
 from tidemark.normalization.members_seen import SAMPLED, MembersSeen
 
 _ODD = {
@@ -19,10 +19,10 @@ _ODD = {
 """Golden messages that no producer writes."""
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if known_to(case.format)], ids=case_name)
+@pytest.mark.parametrize("case", [case for case in cases() if members_of(case.format)], ids=case_name)
 def test_golden_messages_have_no_unknown_member(case: Case) -> None:
     """What producers write, and their documents name, is known."""
-    known = known_to(case.format)
+    known = members_of(case.format)
     assert known is not None
     found = {member for message in case.messages for member in known.unknown(message.value or b"null")}
     assert found == _ODD.get((case.format, case.folder.name), set())
@@ -59,7 +59,7 @@ _REPLICATE: dict[str, Any] = {"magic": "atMSG", "type": "DT", "message": {"data"
 )
 def test_unknown_members_are_found(name: str, message: dict[str, Any], expected: list[str]) -> None:
     """At any depth, but not in rows and schemas; an object that is no message of the format is passed over."""
-    known = known_to(name)
+    known = members_of(name)
     assert known is not None
     assert known.unknown(json.dumps(message).encode()) == expected
 
@@ -68,7 +68,7 @@ def test_unknown_members_are_found(name: str, message: dict[str, Any], expected:
 def test_what_cannot_be_read_has_none(value: bytes) -> None:
     """Decoding sets it aside, with the reason."""
     for name in ("canal_json", "datahub_blob"):
-        known = known_to(name)
+        known = members_of(name)
         assert known is not None
         assert known.unknown(value) == []
 

@@ -21,7 +21,7 @@ from tidemark.ddl.changes import AlterCopy, Change, CreateCopy, DropTable, Renam
 from tidemark.ddl.clauses import clauses_of
 from tidemark.ddl.migrations import is_copy
 from tidemark.ddl.words import UnreadableError, Words, capitals, split, words_of
-from tidemark.formats._statements import executed
+from tidemark.formats import executed
 
 MAX_LENGTH = 65_536
 """Most characters of a statement that is read."""

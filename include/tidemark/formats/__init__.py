@@ -46,14 +46,18 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pydantic import BaseModel
 
 from tidemark.errors import ConfigurationError, UnknownNameError
 from tidemark.events import Event, Message
+from tidemark.formats._statements import executed
 from tidemark.formats._traits import Placing, Traits, stale_names
 from tidemark.text import first_line, nearest
+
+if TYPE_CHECKING:
+    from tidemark.formats._members import KnownMembers
 
 __all__ = [
     "GROUP",
@@ -63,8 +67,10 @@ __all__ = [
     "Known",
     "Placing",
     "Traits",
+    "executed",
     "gather",
     "informed",
+    "members_of",
     "names",
     "resolve",
     "traits_of",
@@ -176,6 +182,18 @@ def traits_of(name: str) -> Traits:
         ConfigurationError: an installed package brings it, and it cannot be used.
     """
     return cast(Traits, getattr(resolve(name), "TRAITS", _NO_TRAITS))
+
+
+def members_of(name: str) -> KnownMembers | None:
+    """Return the members that messages of the format called ``name`` may have; None if nothing lists them.
+
+    Raises:
+        UnknownNameError: there is no such format.
+        ConfigurationError: an installed package brings it, and it cannot be used.
+    """
+    from tidemark.formats._members import known_to  # noqa: PLC0415 - it looks into formats, so it imports this package
+
+    return known_to(name)
 
 
 @functools.cache

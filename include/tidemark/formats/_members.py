@@ -91,7 +91,7 @@ class Node(NamedTuple):
     inner: dict[str, Node]
 
 
-class Known(NamedTuple):
+class KnownMembers(NamedTuple):
     """The known members of a format's messages."""
 
     members: Members
@@ -114,12 +114,12 @@ class Known(NamedTuple):
             return []
 
 
-def known_to(format_name: str) -> Known | None:
+def known_to(format_name: str) -> KnownMembers | None:
     """Return the known members of a format's messages; None if nothing lists them."""
     members = _KNOWN.get(format_name)
     if members is None:
         return None
-    return Known(members, _tree(getattr(resolve(format_name), members.envelope), members, ""))
+    return KnownMembers(members, _tree(getattr(resolve(format_name), members.envelope), members, ""))
 
 
 def _tree(struct: type[msgspec.Struct], members: Members, name: str) -> Node:

@@ -6,7 +6,6 @@ Source of the types: https://dev.mysql.com/doc/refman/8.4/en/data-types.html. So
 
 from __future__ import annotations
 
-import functools
 import re
 
 from msgspec import UNSET, UnsetType
@@ -50,13 +49,6 @@ _TYPES: dict[str, tuple[str, Encoding]] = {
     **dict.fromkeys(("multipolygon", "geometrycollection", "geomcollection"), _BINARY),
 }
 
-_NUMBER = re.compile(r"[0-9]{1,18}$")
-
-_DATE = re.compile(r"(?<![0-9])(20[0-9]{2})([-_.]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12][0-9]|3[01]))?(?![0-9])")
-
-_AFTER_NUMBERS = 10**18
-"""A date stands before the number of a file."""
-
 _DECIMALS = frozenset({"decimal", "numeric", "dec", "fixed"})
 
 _MOST_FIGURES = 10
@@ -81,21 +73,6 @@ _OF_A_FLOAT = 24
 _CHARACTERS = frozenset({"char", "character", "varchar", "nchar", "nvarchar", "varcharacter"})
 
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
-
-
-@functools.lru_cache(maxsize=64)
-def log_number(file: str | None) -> int | None:
-    """Return a number that rises with the files of a binary log: 3 for ``mysql-bin.000003``; None without a number.
-
-    Where the base name has a year and a month (``binlog-202601.000003``), the date comes first: with the next month's
-    base name, the numbers start again.
-    """
-    number = _NUMBER.search(file or "")
-    if number is None or file is None:
-        return None
-    date = _DATE.search(file[: number.start()])
-    day = f"{date[1]}{date[3]}{date[4] or '00'}" if date else "0"
-    return int(day) * _AFTER_NUMBERS + int(number[0])
 
 
 def column(name: str, text: str) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
-from tidemark.formats._members import known_to
+from tidemark.formats import members_of
 
 SAMPLED = 50
 """Messages that are looked at, of those that are decoded together (40,000 at most), evenly spread."""
@@ -31,7 +31,7 @@ class MembersSeen:
 
     def __init__(self, format_name: str) -> None:
         """Begin without messages, which are of a format."""
-        self._known = known_to(format_name)
+        self._known = members_of(format_name)
         self._found: dict[str, UnknownMember] = {}
 
     def add(self, batch: int, messages: pa.RecordBatch) -> None:

@@ -10,7 +10,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from tidemark.events import TableId
-from tidemark.formats._mysql import log_number
+from tidemark.positions import log_number
 from tidemark.reconciliation.connections import Address
 from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
 from tidemark.reconciliation.kinds import SourceColumn

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.formats._dts.record import OPERATIONS, SOURCES
-
 Json = dict[str, Any]
 
 NAMESPACE = "com.alibaba.dts.formats.avro"
 
 _OPTIONAL_INT = ["null", "int"]
+
+_SOURCES = (
+    "MySQL", "Oracle", "SQLServer", "PostgreSQL", "MongoDB", "Redis", "DB2", "PPAS", "DRDS", "HBASE", "HDFS", "FILE",
+    "OTHER",
+)  # fmt: skip
+
+_OPERATIONS = (
+    "INSERT", "UPDATE", "DELETE", "DDL", "BEGIN", "COMMIT", "ROLLBACK", "ABORT", "HEARTBEAT", "CHECKPOINT", "COMMAND",
+    "FILL", "FINISH", "CONTROL", "RDB", "NOOP", "INIT",
+)  # fmt: skip
 
 
 def record_schema(*, born: bool) -> Json:
@@ -26,8 +34,8 @@ def record_schema(*, born: bool) -> Json:
         sourcePosition="string",
         safeSourcePosition="string",
         sourceTxid="string",
-        source=_record("Source", sourceType=_enum("SourceType", SOURCES), version="string"),
-        operation=_enum("Operation", OPERATIONS),
+        source=_record("Source", sourceType=_enum("SourceType", _SOURCES), version="string"),
+        operation=_enum("Operation", _OPERATIONS),
         objectName=["null", "string"],
         processTimestamps=["null", {"type": "array", "items": "long"}],
         tags={"type": "map", "values": "string"},

@@ -3,7 +3,7 @@
 Positions by connector (https://debezium.io/documentation/reference/stable/connectors/, "Change event values"). All
 positions of one connector have the same parts:
 
-    mysql, mariadb  binlog file number, pos; the delivery; row, rank (``_mysql.log_number``)
+    mysql, mariadb  binlog file number, pos; the delivery; row, rank (``positions.log_number``)
     postgresql      lsn, total_order or 0, rank; the delivery: rows of one COPY share an lsn
     oracle          commit_scn, scn, three numbers of rs_id, ssn, total_order or 0, rank; the delivery; without rs_id,
                     ssn and total_order the rank stands behind the delivery
@@ -37,8 +37,7 @@ from tidemark.events import Message, Operation, TableId, Transaction
 from tidemark.formats._debezium import log_places
 from tidemark.formats._debezium.by_time import FLINK_CDC, by_time
 from tidemark.formats._debezium.log_places import LIMIT, Number
-from tidemark.formats._mysql import log_number
-from tidemark.positions import Position, changed, encode_position, loaded, placed
+from tidemark.positions import Position, changed, encode_position, loaded, log_number, placed
 
 
 class Source(msgspec.Struct, gc=False):
