@@ -16,6 +16,7 @@ from support.ledgers import age
 from support.reference import Change
 from support.rounds import PROVING
 from support.running import run_all
+from tidemark.compaction.settled_tables import settled
 from tidemark.errors import ConfigurationError
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
@@ -29,7 +30,6 @@ from tidemark.pipeline import run_stage
 from tidemark.queries.explain import explain
 from tidemark.sources.model import Source
 from tidemark.stages import REBUILD, StageReport
-from tidemark.stages.maintain import settled
 
 NAME = "expiring"
 PLAIN, KEPT, BAG, WHOLE, MOVED, WENT = (Table(name) for name in ("plain", "kept", "bag", "whole", "moved", "went"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tidemark.compaction.horizons import past_events
 from tidemark.compaction.rebuild_requests import dropped
 from tidemark.errors import ConfigurationError
 from tidemark.lake.branches import marker
@@ -19,7 +20,6 @@ from tidemark.ledger.rows import BatchRow, CutRow, RebuildRow, TableRow, Transac
 from tidemark.ledger.transactions import OPEN, WHOLE, given_up
 from tidemark.pipeline import run_stage
 from tidemark.sources.model import Source
-from tidemark.stages import maintain
 
 
 def _deliver(landing: Path, day: int, table: str | None = "orders") -> None:
@@ -117,7 +117,7 @@ def _closing(lake: Lake, name: str, batches: int, states: dict[int, str]) -> tup
 def _past(source: Source, ledger: Ledger, oldest: int, *settled: str) -> int:
     """The last batch whose events may go in 500 days, if a cut is the oldest that is kept."""
     later = datetime.now(UTC) + timedelta(days=500)
-    return maintain._past_events(ledger, source, oldest, later, frozenset(settled))
+    return past_events(ledger, source, oldest, later, frozenset(settled))
 
 
 def test_events_stay_that_a_kept_cut_held_for_a_transaction_which_ended_later(lake: Lake) -> None:
