@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyiceberg.table import Table
@@ -30,3 +31,13 @@ class Doubt(NamedTuple):
         if self.position is None:
             return self.reason
         return f"{self.reason}. The first is {harmless(first_place(self.position, changelog))}"
+
+
+def in_words(doubts: Mapping[str, Sequence[Doubt]], severity: Severity, changelog: Table | None) -> tuple[str, ...]:
+    """Return the doubts of a severity, each behind the name of its table."""
+    return tuple(
+        f"{name}: {doubt.sentence(changelog)}"
+        for name, found in doubts.items()
+        for doubt in found
+        if doubt.severity is severity
+    )

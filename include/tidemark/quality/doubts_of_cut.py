@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tidemark.lake.filters import at_most, equals
@@ -17,8 +17,9 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState
 from tidemark.quality.doubt import Doubt
-from tidemark.quality.doubts import doubts_about
+from tidemark.quality.doubts import doubts_about, invariants
 from tidemark.quality.file_places import Stem, stems_that_landed
+from tidemark.quality.verdicts import Invariant
 from tidemark.sources.model import Source
 
 
@@ -64,3 +65,20 @@ def _taken(ledger: Ledger) -> dict[str, int]:
 def _took_in(row: TableRow) -> bool:
     """Return whether a cut took in events of a table: an erasure publishes a table without any."""
     return row.rebuilt is not None or row.events > row.held + (row.erased or 0)
+
+
+def invariants_by_object(
+    doubts: Mapping[str, Sequence[Doubt]], *found: Mapping[str, Mapping[str, Invariant]]
+) -> dict[str, dict[str, Invariant]]:
+    """Return by object the invariants about its new events.
+
+    Args:
+        doubts: by object.
+        found: by object, further invariants by their names.
+    """
+    names = {*doubts, *(name for each in found for name in each)}
+    return {
+        name: invariants(doubts.get(name, ()))
+        | {key: value for each in found for key, value in each.get(name, {}).items()}
+        for name in names
+    }
