@@ -38,7 +38,7 @@ _OTHER_ANSWERS = (
     ("tidemark quarantine list --json", "a message: `reason`, `detail`, `object`, `file`, `place`"),
     ("tidemark quarantine show --json", "the same with `key` and `value`, Base64"),
     ("tidemark decode", "an event: [the canonical event](../architecture.md)"),
-    ("tidemark report --json", "the [figures of the report](../operations/quality-and-approvals.md#the-report)"),
+    ("tidemark report --json", "the [figures of the report](../operations/report.md)"),
     ("tidemark erase --json", "the [certificate](../operations/erase.md)"),
 )
 """Answers that have no type of their own: a row of a table, an event, a document."""

@@ -33,7 +33,7 @@ CUTS = 60
 """How many of the newest cuts a report shows."""
 
 Figures = dict[str, Any]
-"""The figures of one source, ready for JSON; ``docs/operations/quality-and-approvals.md`` describes the keys."""
+"""The figures of one source, ready for JSON; ``docs/operations/report.md`` describes the keys."""
 
 
 def figures_of(lake: Lake, source: str, *, keys: bool = False) -> Figures:
