@@ -506,7 +506,7 @@ def scenario_results(spark: SparkSession, home: Path) -> list[tuple[str, bool, s
 def test_spark_connect_gives_the_same_verdict(spark: SparkSession, jvm: dict[str, str], tmp_path: Path) -> None:
     """A frame of Spark Connect is judged as one of a classic session, in the same JVM.
 
-    ``make test`` has a check that passes and one that fails over Spark Connect, in ``orchestration/test_service.py``.
+    ``make test`` has a check that passes and one that fails over Spark Connect, in ``services/test_service.py``.
     """
     script = (
         "import json, sys, pathlib, test_expectations as t\n"

@@ -1,0 +1,3 @@
+"""Airflow as all tests that import it have it."""
+
+import support.airflow_here  # noqa: F401 - before any test imports Airflow
