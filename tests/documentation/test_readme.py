@@ -21,6 +21,7 @@ from tidemark.cli.format_list import FormatAnswer
 from tidemark.cli.plan_text import Plan
 from tidemark.diagnosis.findings import Finding
 from tidemark.lake.lake import Lake
+from tidemark.ledger.schemas import NAMES
 from tidemark.queries.row_life_text import LifeEvent
 from tidemark.queries.status_answer import Status
 from tidemark.stages import STAGES
@@ -149,3 +150,10 @@ def test_paths_that_it_names_exist() -> None:
         assert (folder / name).exists(), line
     for target in re.findall(r"\]\(([^)#:]+)", text):
         assert (ROOT / target).exists(), target
+
+
+def test_its_map_of_the_disk_names_each_table_of_the_ledger() -> None:
+    """Whoever adds a table finds that the map leaves it out."""
+    (disk,) = (block.text for block in blocks() if block.text.startswith("catalog.db "))
+    words = set(re.findall(r"\w+", disk[disk.index("ledger/") : disk.index("quality/ ")]))
+    assert set(NAMES) - words == set()
