@@ -84,8 +84,8 @@ def encode_position(position: Iterable[int | str]) -> str:
 
     A number is written as the count of its digits (two characters) and its digits, so that numbers of up to 99 digits
     compare as numbers. A text is escaped, so that no character of it is read as the separator ``.``. Texts sort by
-    their characters, but for one that begins another: where the longer one goes on with a character that is escaped,
-    it sorts first (``a-2`` before ``a``). Stored positions have it so.
+    their characters. There is one exception: a text comes before its own beginning if it goes on with a character that
+    is escaped (``a-2`` before ``a``). Stored positions are written so, and it stays.
 
     Raises:
         ValueError: a number is negative or has more than 99 digits.

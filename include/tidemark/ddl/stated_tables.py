@@ -58,9 +58,10 @@ class KnownTables:
     def claimants(self, named: Name | None, row: StatementRow, *, renames: bool = False) -> tuple[str, ...]:
         """Return the table that a statement means; none if it is not known.
 
-        There are several if neither the statement nor its message spells one that is known. They are known tables whose
-        names differ in case alone, or one of them and the table that the statement spells, which has no events; or
-        tables of one name in several databases, where the message has none.
+        Returns several tables if it is not certain which one is meant: neither the statement nor its message spells one
+        that is known. This is so in three cases. Known tables differ in case only. The statement spells a table without
+        events, and a known one differs from it in case only. The message names no database, and several have a table of
+        that name.
 
         Args:
             named: the name in the statement.
@@ -99,11 +100,11 @@ class KnownTables:
         return dialect in _AS_IN_THE_CATALOG or (dialect == "mysql" and names_it and self._has_capitals)
 
     def perhaps_meant(self, table: Name | None, row: StatementRow) -> tuple[str, ...]:
-        """Return the tables that a statement may concern which names no table.
+        """Return the tables that a statement may concern if neither it nor its message names one; else none.
 
-        If its message names no table either, they are those that the text names, else those of a database or an owner
-        that it names, else all. Where some of them are of the message's database, or of one that the text names, those
-        of others are not meant.
+        These are the tables whose names occur in its text. If none occurs, they are all tables of the database or owner
+        that the text names. If it names none, they are all tables. If some of these are of the message's database, or
+        of one that the text names, only they are returned.
         """
         if table is not None or row.name:
             return ()

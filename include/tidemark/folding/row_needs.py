@@ -136,9 +136,9 @@ RISES = "rises"
 def rises(plan: Plan, seen: int | None, order: WindowSpec) -> Expression:
     """Return whether an event is certainly later than all others that stand before it, so that it is no copy of one.
 
-    Where a copy ranks as a new event, commit times alone tell the two apart, and only times that rise. A copy ranks so
-    in some formats, and where a position has no delivery although other positions of its format have one: for a source
-    whose places in the log Debezium does not give, the position ends in the place in the dump.
+    In some formats a copy gets a position of its own. Then only the commit time shows that an event is new: it is later
+    than all times before. The same holds for a position without a delivery in a format whose other positions have one,
+    such as sources for which Debezium gives no place in the log: there the position ends in the place in the dump.
 
     Args:
         plan: the table's.

@@ -86,9 +86,9 @@ DISORDERS = pa.schema(
         ("at", INSTANT),
     ]
 )
-"""Tables for which names of files and times of events disagreed on the order in the run that ended with ``batch``:
-``events`` of its events stand in files that come behind files with newer events only, such as the file ``behind``,
-which comes behind the file ``before``."""
+"""Tables for which names of files gave another order than times of events, in the run that ended with ``batch``. Of the
+table's ``of`` events that files order in the run, ``events`` stand in files that come, by name, after files whose
+events are all newer. The file ``behind`` is an example: it comes after the file ``before``."""
 
 CONTENTS = pa.schema(
     [
@@ -206,9 +206,10 @@ erased``.
 ``state``: ``candidate``, ``published``, ``stopped`` with its ``reason``, ``unmoved`` (all events are held), or
 ``waiting`` (nothing says yet which columns the table has, or the source file has to name it). ``batch`` is the last
 batch that the snapshot holds. ``rebuilt`` is the request that was answered, where the table was built again from its
-whole change log; ``events`` counts all its events then. ``deleted`` counts the rows that readers of the cut before saw
-and that went, or were marked as deleted, other than by a new key (with ``where``, by a new key too); for a table
-without a key, or rebuilt, by how many rows it shrank. ``committed_at`` is the time of the newest event applied."""
+whole change log; ``events`` counts all its events then. ``deleted`` counts the rows that readers lose: they saw them in
+the cut before, and the cut removed them or marked them as deleted. A row that got another key does not count, unless
+the table has ``where``. For a table without a key, or built again, it is by how many rows the table shrank.
+``committed_at`` is the time of the newest event applied."""
 
 REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])
 """Requests to build tables again from the whole change log. A request goes once a cut with its table is published."""

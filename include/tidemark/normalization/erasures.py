@@ -127,8 +127,8 @@ def marks(tasks: Iterable[Done], batches: Collection[int]) -> dict[str, str]:
 def scrub(lake: Lake, source: str) -> None:
     """Take the bytes from the messages of ``raw`` whose erased events came again, physically.
 
-    Nothing is done if the change log found none since this was last done to its end, nor in a rehearsal, whose tables
-    share their files with the lake's.
+    Does nothing if no erased event came again since the last complete call. Does nothing in a rehearsal either: its
+    tables share their files with the lake.
     """
     if lake.at(names.raw(source)) != names.raw(source):
         return

@@ -1,8 +1,8 @@
 """Names in the source file that fit nothing that has landed: what is said there has no effect, and nobody would see it.
 
-A table, or a column of it, may be declared ahead of its first message, so such a name is a warning. An entry that hides
-something, and whose name differs from that of a table in the case of letters alone, is not ahead: the table would be
-published with all that the entry hides. It holds the cut.
+A table or a column may be declared before its first message comes. So such a name is only a warning. An entry that
+hides something holds the cut if its name differs from that of a table in the case of letters alone: the table is there,
+and it would be published with all that the entry hides.
 """
 
 from __future__ import annotations

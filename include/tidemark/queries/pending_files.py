@@ -43,8 +43,8 @@ class Pending:
     landed: Mapping[str, FileRow]
     """By path: the newest row of each file, with the messages of all its rows."""
     copies: Mapping[str, FileRow]
-    """Of the files of the interval, and late ones, those that a run left out and that stayed as they were: by path,
-    another file, with the same bytes, that landed."""
+    """By path: files of the interval, and late ones, that were left out because another file with the same bytes had
+    landed. The value is that file's row. Files that changed since are not in it."""
 
 
 def pending(source: Source, ledger: Ledger | None, batch: int, start: datetime | None, end: datetime | None) -> Pending:

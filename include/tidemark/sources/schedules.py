@@ -65,9 +65,11 @@ def comes_after(text: str, after: datetime, zone: tzinfo = UTC) -> bool:
 def longest_wait(text: str, after: datetime, zone: tzinfo = UTC) -> timedelta:
     """Return the longest time from the start of an interval to the end of the one behind it, or an hour behind its own.
 
-    Of the intervals after a moment these are looked at: the first thirteen; unless days are alike and these have two of
-    them, all that last an hour in the first day, and all that last six hours in forty days. So nights, weekends and the
-    rest of a month are among them. Where clocks of the zone are put back, the time is as much longer.
+    Looks at the first thirteen intervals after a moment. That is enough if all days are alike and the thirteen span two
+    days, if the schedule has a time in each hour of all days, or if they span a year. Otherwise it also finds every
+    interval of an hour or more in the first day and, if days differ, every one of six hours or more in the first forty
+    days. So nights, weekends and the rest of a month are among them. Where clocks of the zone are put back, the time is
+    as much longer.
     """
     local = after.astimezone(zone).replace(tzinfo=None)
     first = list(islice(times(text, local), 14))

@@ -216,8 +216,9 @@ def _is_submitted() -> bool:
 def _submitted_settings(lake: Lake) -> Mapping[str, str]:
     """Return the settings of an application that was submitted.
 
-    The catalog's are among them, not in the session alone: an event log has all settings of a session with each job,
-    and redacts those that the application has too. Nothing of this is on a command line.
+    The catalog's settings belong to the application, not only to the session. Spark writes the settings of a session
+    into the event log with each job, and hides a secret only if the application has the setting too. Nothing of this is
+    on a command line.
     """
     SparkContext._ensure_initialized()  # noqa: SLF001  the settings that it was submitted with are in the JVM
     redacted = SparkConf().get(_REDACTION)

@@ -59,8 +59,8 @@ def is_of_shard(record: Record) -> bool:
 def placing_of(parts: Sequence[str]) -> Placing:
     """Return what an encoded position can be compared with: it has log and offset, or the place in the dump alone.
 
-    Between its rank and the number of a statement in the message, it has two parts of the log or none, and then three
-    parts of a Kafka record, or four of a file, the third of which is text.
+    A position begins with its rank. Two parts of the log follow, or none. Then come three parts of a Kafka record, or
+    four of a file, the third of which is text. Of a statement, its number in the message is the last part.
     """
     if len(parts) != _EITHER:
         return Placing.LOG if len(parts) > _EITHER else Placing.DUMP
