@@ -205,11 +205,10 @@ erased``.
 
 ``state``: ``candidate``, ``published``, ``stopped`` with its ``reason``, ``unmoved`` (all events are held), or
 ``waiting`` (nothing says yet which columns the table has, or the source file has to name it). ``batch`` is the last
-batch that the snapshot holds. ``rebuilt`` is the request that was answered, where the table was built again from its
-whole change log; ``events`` counts all its events then. ``deleted`` counts the rows that readers lose: they saw them in
-the cut before, and the cut removed them or marked them as deleted. A row that got another key does not count, unless
-the table has ``where``. For a table without a key, or built again, it is by how many rows the table shrank.
-``committed_at`` is the time of the newest event applied."""
+batch that the snapshot holds. ``rebuilt`` is the request that was answered, if the table was built again from all its
+events, which ``events`` counts then. ``deleted`` counts the rows that readers saw before the cut, and that it removed
+or marked as deleted. A row that got another key does not count, unless the table has ``where``. For a table without a
+key, or built again, it is how many rows fewer it has. ``committed_at`` is the time of the newest event applied."""
 
 REBUILDS = pa.schema([("source", pa.string()), ("object", pa.string()), ("asked", pa.string()), ("at", INSTANT)])
 """Requests to build tables again from the whole change log. A request goes once a cut with its table is published."""
