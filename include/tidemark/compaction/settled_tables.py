@@ -18,9 +18,9 @@ from tidemark.tables.schemas import key_of
 def settled(lake: Lake, ledger: Ledger, source: Source) -> frozenset[str]:
     """Return the tables that go on from what is published, whatever comes: no event of theirs is folded twice.
 
-    Not so where equal rows are counted, where versions or marked rows are kept, where tables are folded together, and
-    where a row may have moved without its large values. Nor is a name settled that such a table takes events in from:
-    what is published under the name itself may be empty, after a rename.
+    A table is not settled if it counts equal rows, keeps versions or marked rows, is folded from several, has rows that
+    may have moved without their large values, is stopped or waits, or is to be built again. A table that gave its
+    events to such a one, by a rename, is not settled either: its own published table may be empty.
     """
     inserts = ledger.contents(equals("operation", Operation.INSERT))
     moving = {row.object for row in inserts if row.moves and source.traits.moves_rows}
