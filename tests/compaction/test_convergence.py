@@ -415,7 +415,7 @@ def test_any_delivery_gives_the_rows_of_the_model(
 CRASHES = {
     "after_raw_append": ("tidemark.stages.land._remember_refusals", 1),
     "before_raw_append": ("tidemark.lake.lake.Lake.append_files", 1),
-    "after_contents_are_told": ("tidemark.stages.normalize._close", 1),
+    "after_contents_are_told": ("tidemark.normalization.accounting.require_closed", 1),
     "before_changelog_append": ("tidemark.lake.lake.Lake.append_files", 3),
     "after_changelog_append": ("tidemark.ledger.cuts.finish", 1),
     "after_quarantine": ("tidemark.compaction.truncation.empty", 2),

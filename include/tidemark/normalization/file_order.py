@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.dumps.file_names import FileOrder, widths
 from tidemark.errors import ConfigurationError
 from tidemark.lake.properties import BY_NUMBERS, BY_NUMBERS_WITH_LENGTHS, FILE_ORDER_PROPERTY
+from tidemark.ledger.ledger import Ledger
+from tidemark.ledger.order_rows import DisorderRow
 from tidemark.ledger.rows import FileRow
+from tidemark.normalization.file_times import Disorder
 from tidemark.values.iso8601 import to_micros
 
 
@@ -79,6 +83,22 @@ def misordered(changelog: Table, files: Sequence[FileRow]) -> str:
     return _LENGTHS_FIRST if kept.width_at else _AS_TEXT
 
 
+def remarks(source: str, ledger: Ledger, changelog: Table, newest: int) -> list[str]:
+    """Return what to do where a change log of an earlier version orders files in another way than by their numbers.
+
+    Args:
+        source: name of the source.
+        ledger: of the source.
+        changelog: its change log.
+        newest: the last batch that it has.
+    """
+    if is_by_numbers(changelog):
+        return []
+    order = misordered(changelog, ledger.landed_files(newest))
+    again = f"because events were decoded so before. `tidemark run {source} --reprocess` orders them as numbers"
+    return [f"{order}, {again}"] if order else []
+
+
 _AS_TEXT = "names of files have numbers of different lengths, which are ordered as text here (10 before 9)"
 
 _LENGTHS_FIRST = (
@@ -114,3 +134,29 @@ def _by_numbers(files: Iterable[FileRow]) -> FileOrder:
     # Within a batch by length and text, so that they are the same each time.
     landed = sorted(files, key=lambda row: (row.batch, len(row.path), row.path))
     return FileOrder(width_at=widths(row.path for row in landed))
+
+
+def note_disorders(ledger: Ledger, found: Iterable[Disorder], batch: int, replaced: BooleanExpression) -> None:
+    """Write to the ledger which tables have files whose order contradicts the times of their events.
+
+    Args:
+        ledger: of the source.
+        found: the disorders of this run.
+        batch: its last batch.
+        replaced: rows of the ledger that these take the place of.
+    """
+    rows = [
+        DisorderRow(
+            batch=batch,
+            object=each.table,
+            events=each.events,
+            of=each.of,
+            before=each.before,
+            behind=each.behind,
+        )
+        for each in found
+    ]
+    if rows:
+        ledger.replace(DisorderRow, rows, replaced)
+    elif ledger.disorders(replaced):
+        ledger.forget(DisorderRow, replaced)

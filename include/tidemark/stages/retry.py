@@ -15,14 +15,14 @@ next normalize, compact or retry so finishes or undoes a retry that was killed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import structlog
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.compaction import rebuild_requests, tombstone_age
-from tidemark.errors import LedgerError, RetriableLakeError
+from tidemark.errors import RetriableLakeError
 from tidemark.lake import names
 from tidemark.lake.branches import branch_from_main, marker
 from tidemark.lake.filters import above, equals, unset
@@ -30,8 +30,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, VARIED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow
-from tidemark.ledger.tally import Tally
-from tidemark.normalization import erasures, inputs, retrying
+from tidemark.normalization import accounting, erasures, inputs, retrying
 from tidemark.normalization.derivation import Messages, derive
 from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
@@ -105,7 +104,7 @@ def _decode_again(
         ledger, source, messages, ChangeLog(table=changelog, target=log_to, done=done), read_from, batches=batches
     )
     found = derived.tallies()
-    rows = [_row(batch, landed, found[batch]) for landed, batch in batches.items()]
+    rows = [accounting.retried(batch, landed, found[batch]) for landed, batch in batches.items()]
     counts = {"decoded": sum(row.decoded for row in rows), "control": sum(row.control for row in rows)}
     taken = sum(counts.values())
     if bare := sum(tally.without_bytes for tallies in found.values() for tally in tallies):
@@ -130,26 +129,3 @@ def _decode_again(
     retrying.finish_retry(lake, source.source)
     erasures.scrub(lake, source.source)
     return {**counts, "messages": tried, "quarantined": tried - taken}
-
-
-def _row(batch: int, landed_with: int, tallies: Iterable[Tally]) -> BatchRow:
-    """Return the row of messages that decode now. None of them landed again, and so many are quarantined no more."""
-    totals = Counter[str]()
-    for tally in tallies:
-        totals.update({name: getattr(tally, name) for name in ("landed", "decoded", "control", "quarantined")})
-        totals["events"] += sum(count for _, count in tally.contents)
-    taken = totals["decoded"] + totals["control"]
-    if totals["landed"] != taken + totals["quarantined"]:
-        raise LedgerError(
-            f"batch {landed_with}: {totals['landed']} quarantined messages were tried again, but {taken} decoded now + "
-            f"{totals['quarantined']} still quarantined. Nothing of it is kept."
-        )
-    return BatchRow(
-        batch=batch,
-        landed=0,
-        decoded=totals["decoded"],
-        control=totals["control"],
-        quarantined=-taken,
-        events=totals["events"],
-        retry_of=landed_with,
-    )
