@@ -45,7 +45,7 @@ def types_seen(
         seen = inferred_types.types_of(then, sorted(wanted), of_numbers=of_numbers)
         for old, new in wanted.items():
             if old in seen:
-                types[new] = inferred_types.common_type(types.get(new, seen[old]), seen[old])
+                types[new] = inferred_types.joint_guess(types.get(new, seen[old]), seen[old])
     return types | dict.fromkeys(_rounded(events, found, {name for name in types if types[name] == DOUBLE}), "string")
 
 

@@ -54,7 +54,7 @@ def types_of(events: DataFrame, columns: Sequence[str], *, of_numbers: bool = Fa
     for row in events.groupBy(absent.alias("absent")).agg(F.schema_of_variant_agg(image).alias("schema")).collect():
         for name, kind in _types(row["schema"]).items():
             if name in columns and name not in (row["absent"] or ()):
-                types[name] = common_type(types.get(name, kind), kind)
+                types[name] = joint_guess(types.get(name, kind), kind)
     return types
 
 
@@ -75,10 +75,12 @@ NUMBERS = ("long", WHOLE, EXACT, DOUBLE)
 """From narrow to wide. Where values gave two of these types, the later one is the column's type."""
 
 
-def common_type(one: str, other: str) -> str:
-    """Return the type of a column, of whose values one part gave the type ``one`` and the rest gave ``other``.
+def joint_guess(one: str, other: str) -> str:
+    """Return the guessed type of a column, of whose values one part gave the type ``one`` and the rest ``other``.
 
-    >>> common_type("long", "double"), common_type("decimal(38, 18)", "decimal(38, 0)"), common_type("long", "boolean")
+    Unlike a common type (``tables.common_types``) it need not hold every value exactly, and there always is one.
+
+    >>> joint_guess("long", "double"), joint_guess("decimal(38, 18)", "decimal(38, 0)"), joint_guess("long", "boolean")
     ('double', 'decimal(38, 18)', 'string')
     """
     if one == other:
@@ -92,7 +94,7 @@ def outgrows(new: str, old: str) -> bool:
     >>> outgrows("decimal(38, 18)", "long"), outgrows("long", "decimal(38, 18)"), outgrows("string", "long")
     (True, False, False)
     """
-    return {new, old} <= set(NUMBERS) and common_type(new, old) != old
+    return {new, old} <= set(NUMBERS) and joint_guess(new, old) != old
 
 
 def _type(seen: DataType) -> str | None:
