@@ -13,8 +13,8 @@ from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 from docs.reference.markdown import sentence, table
 
 from tidemark.cli.format_list import FormatAnswer
-from tidemark.cli.plan_text import Plan
-from tidemark.cli.reconcile_command import Comparison
+from tidemark.cli.plan_text import PlanAnswer
+from tidemark.cli.reconcile_command import ComparisonAnswer
 from tidemark.cli.stage_commands import QualityAnswer
 from tidemark.diagnosis.findings import Finding
 from tidemark.queries.row_life_text import LifeEvent
@@ -22,10 +22,10 @@ from tidemark.queries.status_answer import Status
 
 _ANSWERS: tuple[tuple[str, str, type], ...] = (
     ("tidemark status", "An object for each source.", Status),
-    ("tidemark plan", "One object.", Plan),
+    ("tidemark plan", "One object.", PlanAnswer),
     ("tidemark explain", "An object for each event of the row, in the order of position.", LifeEvent),
     ("tidemark quality", "An object for each table of the cut.", QualityAnswer),
-    ("tidemark reconcile", "An object for each table.", Comparison),
+    ("tidemark reconcile", "An object for each table.", ComparisonAnswer),
     ("tidemark doctor", "An object for each thing that was looked at.", Finding),
     ("tidemark formats", "An object for each format.", FormatAnswer),
 )

@@ -17,18 +17,18 @@ from tidemark import formats
 from tidemark.cli import status_text
 from tidemark.cli.app import ORDER, app
 from tidemark.cli.format_list import as_lines, described
-from tidemark.cli.layout import Column, Group, PrintedLines, folded, laid_out
+from tidemark.cli.layout import Group, PrintedLines, TextColumn, folded, laid_out
 
 WIDTHS = (80, 100, 140)
 KEY = "900719925474099312345678901234567890"
 FILE = "/srv/landing/erp/2026-01-02/part-00000-of-00010-0f3c6a2e.c000.json.gz"
 COLUMNS = (
-    Column(name="table"),
-    Column(name="rows", number=True),
-    Column(name="events", number=True, spared=2),
-    Column(name="superseded", number=True, optional=True, spared=1),
-    Column(name="held", number=True, optional=True),
-    Column(name="verdict", is_state=True),
+    TextColumn(name="table"),
+    TextColumn(name="rows", number=True),
+    TextColumn(name="events", number=True, spared=2),
+    TextColumn(name="superseded", number=True, optional=True, spared=1),
+    TextColumn(name="held", number=True, optional=True),
+    TextColumn(name="verdict", is_state=True),
 )
 
 
@@ -101,7 +101,7 @@ def test_columns_go_in_their_order_before_rows_become_blocks() -> None:
 
 def test_nothing_in_rows_names_or_headings_steers_a_terminal() -> None:
     """Control characters are written as escapes, and count as what is printed."""
-    columns = [Column(name="a\x1b[2J"), Column(name="b")]
+    columns = [TextColumn(name="a\x1b[2J"), TextColumn(name="b")]
     for vertical in (True, False):
         groups = [Group(rows=[["\x1b[31m\n", "[red]"]], heading="\x9b1m", footer=["\u202e"])]
         text = "\n".join(plain(laid_out(columns, groups, 80, vertical=vertical)))

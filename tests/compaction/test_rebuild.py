@@ -173,9 +173,9 @@ def test_an_unknown_table_is_named_with_those_that_there_are(namesakes: Source, 
 CRASHES: Mapping[str, int] = {
     "tidemark.lake.copies._new_schema": 2,
     "tidemark.compaction.accounting.account": 1,
-    "tidemark.lake.copies.Emptied.adopt": 1,
+    "tidemark.lake.copies.EmptyLake.adopt": 1,
     "tidemark.lake.copies.to": 2,
-    "tidemark.lake.copies.Emptied.close": 1,
+    "tidemark.lake.copies.EmptyLake.close": 1,
     "tidemark.stages.compact._report": 1,
     "tidemark.ledger.cuts.fast_forward": 1,
     "tidemark.ledger.cuts.move": 2,
@@ -199,7 +199,7 @@ def crashing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
     crash_windows(
         CRASHES,
         usually={
-            "tidemark.lake.copies.Emptied.adopt",
+            "tidemark.lake.copies.EmptyLake.adopt",
         },
     ),
 )

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from support.answers import differences
 from tidemark.cli.app import app
 from tidemark.cli.format_list import FormatAnswer
-from tidemark.cli.plan_text import Plan
+from tidemark.cli.plan_text import PlanAnswer
 from tidemark.diagnosis.findings import Finding
 from tidemark.lake.lake import Lake
 from tidemark.ledger.schemas import NAMES
@@ -37,7 +37,7 @@ _PATH = "PATH"
 
 ANSWERS = {
     "status erp": Status,
-    "plan erp": Plan,
+    "plan erp": PlanAnswer,
     "explain erp.orders id=7": LifeEvent,
     "doctor erp": Finding,
     "formats canal_json": FormatAnswer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tidemark.erasure.certificate import Certificate, Place
+from tidemark.erasure.certificate import Certificate, SearchedTable
 
 CLEAN = Certificate(
     source="erp",
@@ -18,7 +18,7 @@ CLEAN = Certificate(
     erased_up_to="2026-11-27T00:00:00+00:00",
     cut=4,
     searched_at="2026-11-27T00:00:00+00:00",
-    places={"erp.customers": Place(files=1, unused_files=0)},
+    places={"erp.customers": SearchedTable(files=1, unused_files=0)},
     newer_events=0,
     unread_messages={},
     unsearched_messages={},
@@ -31,8 +31,8 @@ CLEAN = Certificate(
     ("changed", "claims"),
     [
         ({}, True),
-        ({"places": {"erp.customers": Place(files=1, unused_files=0, found=1)}}, False),
-        ({"places": {"erp.customers": Place(files=1, unused_files=0, unknown_files=1)}}, False),
+        ({"places": {"erp.customers": SearchedTable(files=1, unused_files=0, found=1)}}, False),
+        ({"places": {"erp.customers": SearchedTable(files=1, unused_files=0, unknown_files=1)}}, False),
         ({"unread_messages": {"day1.json": [2]}}, False),
         ({"unsearched_messages": {"day1.avro": 2}}, False),
         ({"unfollowed": 7}, False),

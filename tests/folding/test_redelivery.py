@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.folding.redelivery import JUDGED, Change, judge, judged
+from tidemark.folding.redelivery import JUDGED, PlacedChange, judge, judged
 from tidemark.positions import encode_position, placed
 
 
@@ -16,7 +16,7 @@ def _position(offset: int, *, row: int | None = 0, number: int = 0, partition: i
     return encode_position(placed((1, 31, 4711), (number, 1, partition, offset), rest))
 
 
-def _kept(changes: list[Change]) -> str:
+def _kept(changes: list[PlacedChange]) -> str:
     return "".join(
         chr(change.content) for change, said in zip(changes, judge(changes), strict=True) if not said.is_copy
     )
@@ -43,7 +43,7 @@ def _kept(changes: list[Change]) -> str:
 )  # fmt: skip
 def test_what_was_delivered_of_one_place(delivered: str, kept: str) -> None:
     """A dot is a gap in the offsets: something else was delivered there."""
-    changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered) if what != "."]
+    changes = [PlacedChange(_position(offset), ord(what)) for offset, what in enumerate(delivered) if what != "."]
     assert sorted(_kept(changes)) == sorted(kept)
 
 
@@ -57,7 +57,9 @@ def test_numbers_tell_what_contents_do_not(delivered: str, kept: str) -> None:
     A connector may have been killed after the first of them.
     """
     entries = [(int(each[:-1]), each[-1]) for each in delivered.split()]
-    changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(entries)]
+    changes = [
+        PlacedChange(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(entries)
+    ]
     assert _kept(changes) == kept
 
 
@@ -65,7 +67,7 @@ def test_numbers_tell_over_partitions() -> None:
     """What is sent again may come in another partition."""
     entries = [(0, 1, "A"), (1, 2, "A"), (1, 1, "A"), (0, 2, "A")]
     changes = [
-        Change(_position(offset, number=number, partition=partition), ord(what))
+        PlacedChange(_position(offset, number=number, partition=partition), ord(what))
         for offset, (partition, number, what) in enumerate(entries)
     ]
     assert _kept(changes) == "AA"
@@ -75,7 +77,7 @@ def test_numbers_tell_over_partitions() -> None:
 def test_rows_of_one_copy_statement(partitions: tuple[int, int], kept: str) -> None:
     """PostgreSQL: equal rows that stand side by side are several, one in another partition was sent again."""
     changes = [
-        Change(_position(offset, row=None, partition=partition), ord("A"))
+        PlacedChange(_position(offset, row=None, partition=partition), ord("A"))
         for offset, partition in enumerate(partitions, start=5)
     ]
     assert _kept(changes) == kept
@@ -85,7 +87,7 @@ def test_a_file_that_repeats_another_is_a_run_of_its_own() -> None:
     """Places in two files say nothing of each other: the order is that of the files, and then of their lines."""
     entries = [("a", 1, "A"), ("a", 3, "B"), ("b", 2, "A"), ("b", 4, "B")]
     changes = [
-        Change(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
+        PlacedChange(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
         for file, place, what in entries
     ]
     assert _kept(changes) == "AB"
@@ -95,7 +97,7 @@ def test_files_have_no_gap_for_entries_of_several_tables() -> None:
     """In files the changes of other tables stand between the changes of one transaction."""
     entries = [("a", 1, "A"), ("a", 5, "B"), ("b", 2, "A")]
     changes = [
-        Change(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
+        PlacedChange(encode_position(placed((1, 31, 4711), (0, 0, 0, file, place), (0, 1))), ord(what))
         for file, place, what in entries
     ]
     assert _kept(changes) == "ABA"
@@ -104,7 +106,7 @@ def test_files_have_no_gap_for_entries_of_several_tables() -> None:
 def test_a_guess_is_told_as_one() -> None:
     """Only where nothing but equal contents speaks for it."""
     for delivered, guesses in (("ABAB", 2), ("AB.AB", 0)):
-        changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered) if what != "."]
+        changes = [PlacedChange(_position(offset), ord(what)) for offset, what in enumerate(delivered) if what != "."]
         assert sum(said.is_guess for said in judge(changes)) == guesses
 
 
@@ -114,7 +116,7 @@ def test_any_restarts_give_the_changes_of_the_place(data: st.DataObject, made: s
     made = f"Z{made}"
     runs = [made[:kill] for kill in sorted(kill for kill in kills if kill < len(made))]
     delivered = "".join([*runs, made])
-    changes = [Change(_position(offset), ord(what)) for offset, what in enumerate(delivered)]
+    changes = [PlacedChange(_position(offset), ord(what)) for offset, what in enumerate(delivered)]
     mixed = data.draw(st.permutations(changes))
     assert sorted(_kept(mixed)) == sorted(made)
 
@@ -124,7 +126,9 @@ def test_any_restarts_give_the_changes_that_have_numbers(data: st.DataObject, ma
     """Whatever the changes are, and also behind the first one."""
     runs = [made[:kill] for kill in sorted(kill for kill in kills if kill < len(made))]
     delivered = [(number, what) for run in (*runs, made) for number, what in enumerate(run, start=1)]
-    changes = [Change(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(delivered)]
+    changes = [
+        PlacedChange(_position(offset, number=number), ord(what)) for offset, (number, what) in enumerate(delivered)
+    ]
     assert sorted(_kept(data.draw(st.permutations(changes)))) == sorted(made)
 
 

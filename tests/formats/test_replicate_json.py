@@ -22,7 +22,7 @@ from tidemark.errors import (
 from tidemark.events import ChangeEvent, Message, Operation, SchemaChange, Transaction
 from tidemark.formats import replicate_json
 from tidemark.formats._replicate import types
-from tidemark.formats._replicate.names import Names
+from tidemark.formats._replicate.names import TableNames
 from tidemark.formats._replicate.structure import Index, Structure
 from tidemark.formats._replicate.wire import TableColumn
 from tidemark.normalization.canonical_json import event_to_json
@@ -459,7 +459,7 @@ def test_broken_metadata_is_read_once() -> None:
     index = Index({"1": (b"x",)}, build)
     for _ in range(3):
         with pytest.raises(UnknownTypeError):
-            index.by_id("1", Names())
+            index.by_id("1", TableNames())
         assert index.table_of_topic("x") is None
     assert tried == [b"x"]
 

@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from tidemark.lake.changed_rows import SIDE, ChangedFile, Reading, read
+from tidemark.lake.changed_rows import SIDE, ChangedFile, FileReading, read
 
 LOCATION = "s3://lake/data.parquet"
 GROUP = 3
@@ -39,7 +39,7 @@ def _deletes(folder: Path, name: str, positions: Sequence[int]) -> str:
     return str(folder / name)
 
 
-READING = Reading(
+READING = FileReading(
     filesystem=pafs.LocalFileSystem(),
     fields=[
         (2, pa.field("n", pa.int64())), (7, pa.field("new", pa.decimal128(9, 2))), (1, pa.field("now", pa.string()))
@@ -86,7 +86,7 @@ def test_row_groups_without_a_change_are_not_read(data: Path, tmp_path: Path, mo
 
 def test_a_file_without_any_of_the_columns_gives_nulls(data: Path) -> None:
     """Every column was added after the file was written: its rows are still returned."""
-    reading = Reading(filesystem=pafs.LocalFileSystem(), fields=[(9, pa.field("later", pa.string()))])
+    reading = FileReading(filesystem=pafs.LocalFileSystem(), fields=[(9, pa.field("later", pa.string()))])
     changed = ChangedFile(location=LOCATION, path=str(data), before=None, after=[], size=1)
     rows = [row for batch in read(reading, changed) for row in batch.to_pylist()]
     assert rows == [{"later": None, SIDE: 1}] * 10

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.lake import data_files
 from tidemark.lake.branches import marker
-from tidemark.lake.data_files import Target, Writer, WrittenFile
+from tidemark.lake.data_files import FileWriter, TableFolder, WrittenFile
 from tidemark.lake.filters import above
 from tidemark.lake.lake import Lake
 from tidemark.lake.properties import LOG_PROPERTIES
@@ -30,14 +30,14 @@ def rows(batch: int, *names: str | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(records, schema=SCHEMA)
 
 
-def local(folder: Path) -> Target:
+def local(folder: Path) -> TableFolder:
     """A target without a table."""
-    return Target(filesystem=pafs.LocalFileSystem(), folder=str(folder), location=folder.as_uri(), schema=SCHEMA)
+    return TableFolder(filesystem=pafs.LocalFileSystem(), folder=str(folder), location=folder.as_uri(), schema=SCHEMA)
 
 
 def test_a_partition_is_one_file_however_its_rows_come(tmp_path: Path) -> None:
     """Rows of two partitions that take turns end up in two files, in their order."""
-    writer = Writer(local(tmp_path))
+    writer = FileWriter(local(tmp_path))
     for name in "abc":
         writer.write((1, "x"), rows(1, name))
         writer.write((2, None), rows(2, name, name))
@@ -50,7 +50,7 @@ def test_a_partition_is_one_file_however_its_rows_come(tmp_path: Path) -> None:
 
 def test_columns_that_repeat_themselves_have_dictionaries_and_statistics(tmp_path: Path) -> None:
     """Lists too; what is said to be plain has neither."""
-    writer = Writer(replace(local(tmp_path), plain=frozenset({"value"})))
+    writer = FileWriter(replace(local(tmp_path), plain=frozenset({"value"})))
     writer.write((1,), rows(1, *"aabbb"))
     group = pq.read_metadata(_path(writer.close()[0].location)).row_group(0)
     columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
@@ -63,7 +63,7 @@ def test_files_and_row_groups_end_where_they_are_large(tmp_path: Path, monkeypat
     size = rows(1, "a", "b").nbytes
     monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", 2 * size)
     monkeypatch.setattr(data_files, "FILE_BYTES", 4 * size)
-    writer = Writer(local(tmp_path))
+    writer = FileWriter(local(tmp_path))
     for _ in range(9):
         writer.write((1,), rows(1, "a", "b"))
     files = [pq.ParquetFile(_path(file.location)) for file in writer.close()]
@@ -75,7 +75,7 @@ def test_memory_does_not_grow_with_the_tables(tmp_path: Path, monkeypatch: pytes
     """Of many partitions whose rows take turns, the one that holds most is written when all hold too much."""
     size = rows(1, "a", "b").nbytes
     monkeypatch.setattr(data_files, "HELD_BYTES", 5 * size)
-    writer = Writer(local(tmp_path))
+    writer = FileWriter(local(tmp_path))
     for batch in (1, 2, 3, 2, 2):
         writer.write((batch,), rows(batch, "a", "b"))
     assert list(tmp_path.iterdir()) == []
@@ -91,7 +91,7 @@ def test_memory_does_not_grow_with_the_tables(tmp_path: Path, monkeypatch: pytes
 def test_rows_without_a_file_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fits in memory joins another writer's file, a larger partition has files of its own; each row once."""
     monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", 2 * rows(1, "a").nbytes)
-    writer, other = Writer(local(tmp_path)), Writer(local(tmp_path))
+    writer, other = FileWriter(local(tmp_path)), FileWriter(local(tmp_path))
     other.write((1,), rows(1, "z"))
     for name in "abc":
         writer.write((2,), rows(2, name))
@@ -107,7 +107,7 @@ def test_discarded_rows_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     size = rows(1, "a").nbytes
     monkeypatch.setattr(data_files, "ROW_GROUP_BYTES", 2 * size)
     monkeypatch.setattr(data_files, "FILE_BYTES", 4 * size)
-    writer = Writer(local(tmp_path))
+    writer = FileWriter(local(tmp_path))
     for name in "abcdefg":
         writer.write((1,), rows(1, name))
     writer.write((2,), rows(2, "a"))
@@ -119,7 +119,7 @@ def test_discarded_rows_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_dumps_of_many_tables_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message may name any table: the number of open files has a limit, and no row is lost by it."""
     monkeypatch.setattr(data_files, "OPEN_FILES", 3)
-    writer = Writer(local(tmp_path))
+    writer = FileWriter(local(tmp_path))
     for round_ in range(2):
         for name in "abcdefgh":
             writer.write((name,), rows(round_, name))
@@ -135,7 +135,7 @@ def test_committed_files_are_read_by_every_engine(lake: Lake, spark: SparkSessio
     name = ("raw", f"files_{uuid.uuid4().hex[:8]}")
     table = lake.ensure(name, SCHEMA, LOG_PROPERTIES, partition_by=["batch", "name"])
     for batch in (1, 2):
-        writer = Writer(lake.target(table, SCHEMA, plain=["value"]))
+        writer = FileWriter(lake.folder_of(table, SCHEMA, plain=["value"]))
         for partition in ("a", "ä 'quoted' / ../x", None):
             writer.write((batch, partition), rows(batch, partition, partition))
         lake.append_files(table, writer.close(), {"batch": str(batch)})
@@ -156,7 +156,7 @@ def test_a_commit_replaces_what_an_aborted_attempt_left(lake: Lake) -> None:
     name = ("raw", f"files_{uuid.uuid4().hex[:8]}")
     table = lake.ensure(name, SCHEMA, LOG_PROPERTIES, partition_by=["batch", "name"])
     for attempt in ("first", "second"):
-        writer = Writer(lake.target(table, SCHEMA))
+        writer = FileWriter(lake.folder_of(table, SCHEMA))
         writer.write((1, "kept"), rows(1, "kept"))
         writer.write((2, attempt), rows(2, attempt))
         files = writer.close()

@@ -21,7 +21,7 @@ from support.replicate_messages import ID, column, in_json, metadata, row
 from support.running import run_all
 from tidemark import formats
 from tidemark.events import Message
-from tidemark.lake.data_files import Target, Writer
+from tidemark.lake.data_files import FileWriter, TableFolder
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW
 from tidemark.normalization import decoding, inputs, tasks
@@ -95,18 +95,18 @@ def test_workers_collect_metadata_and_decode_by_it(tmp_path: Path) -> None:
 SCHEMAS = {"raw": RAW, "log": CHANGE_LOG, "quarantine": QUARANTINE}
 
 
-def _target(folder: Path, schema: pa.Schema) -> Target:
+def _target(folder: Path, schema: pa.Schema) -> TableFolder:
     folder.mkdir()
-    return Target(filesystem=pafs.LocalFileSystem(), folder=str(folder), location=folder.as_uri(), schema=schema)
+    return TableFolder(filesystem=pafs.LocalFileSystem(), folder=str(folder), location=folder.as_uri(), schema=schema)
 
 
-def _raw_part(raw: Target, values: list[bytes]) -> bytes:
+def _raw_part(raw: TableFolder, values: list[bytes]) -> bytes:
     landed_at = datetime(2026, 1, 1, tzinfo=UTC)
     rows = [
         {"batch": 1, "file": "f", "place": place, "value": value, "landed_at": landed_at}
         for place, value in enumerate(values, 1)
     ]
-    writer = Writer(raw)
+    writer = FileWriter(raw)
     writer.write((1,), pa.RecordBatch.from_pylist(rows, schema=RAW))
     (file,) = writer.close()
     return msgspec.json.encode([RawPart(path=file.location.removeprefix("file://"), batch=1, first=0, last=1)])
@@ -118,8 +118,8 @@ def test_every_row_group_is_read_once(offsets: object, lake: Lake, monkeypatch: 
     monkeypatch.setattr("tidemark.lake.data_files.ROW_GROUP_BYTES", 1)
     name = "".join(letter for letter in str(offsets) if letter.isalnum())
     raw = lake.ensure(("raw", f"groups_{name}"), RAW, {}, partition_by=["batch"])
-    target = lake.target(raw, RAW)
-    writer = Writer(target)
+    target = lake.folder_of(raw, RAW)
+    writer = FileWriter(target)
     for place in range(3):
         writer.write((1,), pa.RecordBatch.from_pylist([{"batch": 1, "file": "f", "place": place}], schema=RAW))
     lake.append_files(raw, writer.close(), {})

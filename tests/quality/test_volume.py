@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tidemark.ledger.rows import TableRow
-from tidemark.quality.volume import VOLUME, Band, invariants_of, usual
+from tidemark.quality.volume import VOLUME, UsualVolume, invariants_of, usual
 from tidemark.sources.choices import Consequence, Severity
 
 
@@ -23,15 +23,15 @@ def _row(
     [
         ([], None),
         ([100] * 9, None),
-        ([100] * 10, Band(24, 403)),
-        ([100] * 9 + [100_000], Band(24, 403)),
-        ([90, 95, 100, 100, 105, 110, 98, 102, 97, 103], Band(24, 403)),
-        ([0] * 10, Band(0, 3)),
+        ([100] * 10, UsualVolume(24, 403)),
+        ([100] * 9 + [100_000], UsualVolume(24, 403)),
+        ([90, 95, 100, 100, 105, 110, 98, 102, 97, 103], UsualVolume(24, 403)),
+        ([0] * 10, UsualVolume(0, 3)),
         # Ups and downs of every day widen the band, up to a factor of a hundred.
-        ([10, 1000] * 5, Band(0, 10492)),
+        ([10, 1000] * 5, UsualVolume(0, 10492)),
     ],
 )
-def test_what_is_usual(past: list[int], band: Band | None) -> None:
+def test_what_is_usual(past: list[int], band: UsualVolume | None) -> None:
     """Ten cuts are enough; one that was far off moves nothing; the band is a factor of four at least."""
     assert usual(past) == band
 

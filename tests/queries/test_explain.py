@@ -25,7 +25,7 @@ from tidemark.lake.lake import Lake
 from tidemark.pipeline import run_stage
 from tidemark.positions import identity
 from tidemark.queries.explain import Life, explain
-from tidemark.queries.row_life import Cell, Chapter, Outcome, Step, tell, tell_bag
+from tidemark.queries.row_life import Chapter, Outcome, Step, WrittenCell, tell, tell_bag
 from tidemark.queries.row_life_text import as_text
 from tidemark.sources.model import Source
 from tidemark.tables.schemas import COMMITTED_AT, POSITION
@@ -358,7 +358,9 @@ def test_text_for_people_has_keys_whole_and_a_row_one_below_the_other() -> None:
     """A long value is cut in an event, and the text says by how much; of equal rows each is a block."""
     key, long = "k" * 200, "v" * 100
     step = replace(_step("UPDATE", 1, moved_from={"id": key}), transaction={"id": key})
-    chapter = Chapter(number=1, step=step, outcome=Outcome.STANDS, cells={"n": Cell(old="", new=long, stands=True)})
+    chapter = Chapter(
+        number=1, step=step, outcome=Outcome.STANDS, cells={"n": WrittenCell(old="", new=long, stands=True)}
+    )
     row = {"id": [key], "n": [long]}
     lines = [*as_text(Life(table="erp.items", key={"id": key}, chapters=[chapter], rows=pa.table(row)))]
     assert lines[0] == f'erp.items id="{key}"'

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from tidemark.cli.app import app
 from tidemark.lake.lake import Lake
-from tidemark.normalization.source_changes import NEEDS, Change, Need, declared_by, since
+from tidemark.normalization.source_changes import NEEDS, Need, SourceFileChange, declared_by, since
 from tidemark.sources.model import Source
 
 RUNNER = CliRunner()
@@ -179,5 +179,5 @@ def test_every_part_of_a_source_file_is_compared(tmp_path: Path) -> None:
 def test_a_check_that_keeps_rows_back_is_applied_by_the_next_run(on_fail: str, need: Need) -> None:
     """The table is built again then, also where the check goes; other checks only count from then on."""
     check = {"type": "expect_column_values_to_not_be_null", "column": "a", "on_fail": on_fail}
-    assert Change(part="checks", entry="shop.t", after=[check]).need == need
-    assert Change(part="checks", entry="shop.t", before=[check]).need == need
+    assert SourceFileChange(part="checks", entry="shop.t", after=[check]).need == need
+    assert SourceFileChange(part="checks", entry="shop.t", before=[check]).need == need

@@ -14,7 +14,7 @@ import pytest
 
 from tidemark.events import Column, Encoding
 from tidemark.reconciliation import canonical, kinds, statements
-from tidemark.reconciliation.kinds import Pair, SourceColumn, ValueKind
+from tidemark.reconciliation.kinds import ColumnPair, SourceColumn, ValueKind
 from tidemark.values.plain import read_value
 
 _WALL = datetime.fromisoformat
@@ -53,7 +53,7 @@ def test_a_key_of_the_change_log_has_the_text_of_the_lake(
     """Whatever the message wrote; and the text that people are shown leads back to it."""
     import json
 
-    pair = Pair(source="v", lake="v", kind=kind)
+    pair = ColumnPair(source="v", lake="v", kind=kind)
     encoding = Encoding.BASE64 if iceberg == "binary" else Encoding.TEXT
     texts = _texts(kind, values, type_)
     for text, each in zip(texts, written, strict=True):

@@ -20,7 +20,7 @@ from support import source_databases
 from support.answers import differences
 from support.source_databases import LONG_AGO, add_rows, ahead, has_come_to, published
 from tidemark.cli.app import app
-from tidemark.cli.reconcile_command import Comparison
+from tidemark.cli.reconcile_command import ComparisonAnswer
 from tidemark.errors import ConfigurationError, SourceDatabaseError, UnknownNameError
 from tidemark.events import TableId
 from tidemark.lake.filters import at_least
@@ -412,7 +412,7 @@ def test_command_prints_classes_with_the_command_that_explains_and_no_secret(
     texts = []
     done = RUNNER.invoke(app, ["reconcile", "shown", "--json"])
     comparison = json.loads(done.stdout)
-    assert [*differences(comparison, Comparison)] == []
+    assert [*differences(comparison, ComparisonAnswer)] == []
     assert (done.exit_code, comparison["extra"], comparison["result"]) == (1, 1, "differs")
     texts.append(done.output)
     assert comparison["keys"][0]["key"] == {"a": "it's \x1b[31m|", "b": "/w=="}

@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.values import base64_arrays, image_reader, typed_values
-from tidemark.values.image_reader import WHOLE, Cell, ImageReader
+from tidemark.values.image_reader import WHOLE, ImageColumn, ImageReader
 from tidemark.values.plain import read_value
 
 KINDS = ["long", "string", "decimal(10, 2)", "timestamp"]
-FULL = {number: Cell(Column(f"v{number}", None, Encoding.PLAIN), kind) for number, kind in enumerate(KINDS)}
+FULL = {number: ImageColumn(Column(f"v{number}", None, Encoding.PLAIN), kind) for number, kind in enumerate(KINDS)}
 SHAPES = {
     "full": FULL,
     "narrow": {0: FULL[0]},
-    "renamed": {1: Cell(Column("old name", "string"), "string")},
-    "quoted": {n: Cell(Column(f"v{n}", None, Encoding.TEXT), kind) for n, kind in enumerate(KINDS)},
+    "renamed": {1: ImageColumn(Column("old name", "string"), "string")},
+    "quoted": {n: ImageColumn(Column(f"v{n}", None, Encoding.TEXT), kind) for n, kind in enumerate(KINDS)},
 }
 
 
 def read(
-    rows: list[tuple[str | None, str | None]], shapes: dict[str, dict[int, Cell]] = SHAPES
+    rows: list[tuple[str | None, str | None]], shapes: dict[str, dict[int, ImageColumn]] = SHAPES
 ) -> list[tuple[Any, ...]]:
     """Return what the reader gives for shapes and images, as a worker has it."""
     reader = pickle.loads(pickle.dumps(ImageReader(KINDS, shapes)))  # noqa: S301  as Spark sends it
@@ -131,7 +131,7 @@ def test_common_values_are_read_by_compiled_code(monkeypatch: pytest.MonkeyPatch
     for encoding, kind, raw in COMMON:
         column = Column("v", kind, encoding)
         wanted = typed_values.array(kind, [read_value(raw.encode(), column), None]).to_pylist()
-        reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, encoding), kind)}})
+        reader = ImageReader([kind], {"of it": {0: ImageColumn(Column("v", kind, encoding), kind)}})
         with monkeypatch.context() as patched:
             patched.setattr(image_reader, "read_value", asked)
             texts = pa.array([f'{{"v":{raw}}}', '{"v":null}', "{}"])
@@ -164,7 +164,7 @@ def test_any_batch_is_read_as_the_plain_reader_reads(
     """Whatever the values, the encoding, and the types that the messages and the table have."""
     raws = [json.dumps(value, ensure_ascii=False) for value in values]
     source = Column("v0", declared, encoding)
-    reader = ImageReader([kind], {"of it": {0: Cell(source, kind)}})
+    reader = ImageReader([kind], {"of it": {0: ImageColumn(source, kind)}})
     texts = pa.array([f'{{"other":{{"v0":[{raw}]}},"v0":{raw}}}' for raw in raws])
     rows = reader.read(pa.array(["of it"] * len(raws)), texts).to_pylist()
     for raw, row in zip(raws, rows, strict=True):
@@ -189,7 +189,7 @@ DECIMALS = [f"decimal({size})" for size in ("38, 18", "38, 10", "38, 2", "38, 37
 
 def _agree(kind: str, raws: list[str], encoding: Encoding = Encoding.PLAIN) -> None:
     """Assert that a batch of images has what the plain reader reads, each value whole or set aside."""
-    reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, encoding), kind)}})
+    reader = ImageReader([kind], {"of it": {0: ImageColumn(Column("v", kind, encoding), kind)}})
     rows = reader.read(pa.array(["of it"] * len(raws)), pa.array([f'{{"v":{raw}}}' for raw in raws])).to_pylist()
     for raw, row in zip(raws, rows, strict=True):
         try:
@@ -236,7 +236,7 @@ def test_numbers_of_a_batch_are_read_whole_or_set_aside(kind: str, raws: list[st
 @pytest.mark.parametrize("kind", ["decimal(10, 2)", "decimal(38, 18)"])
 def test_a_small_number_in_whatever_spelling_harms_nothing(odd: str, kind: str) -> None:
     """Arrow's reader would make another number of it, or end the process. The neighbours are read as before."""
-    reader = ImageReader([kind], {"of it": {0: Cell(Column("v", kind, Encoding.PLAIN), kind)}})
+    reader = ImageReader([kind], {"of it": {0: ImageColumn(Column("v", kind, Encoding.PLAIN), kind)}})
     rows = reader.read(pa.array(["of it"] * 3), pa.array(['{"v":1.5}', f'{{"v":{odd}}}', '{"v":"2.5"}'])).to_pylist()
     assert [row["c0"] for row in rows] == [Decimal("1.5"), None, Decimal("2.5")]
     assert [bool(row["unreadable"]) for row in rows] == [False, True, False]
@@ -249,7 +249,10 @@ def test_only_images_with_small_numbers_are_read_by_the_plain_reader(monkeypatch
         "size-4, type 3e-", "\\u003c\\u4e2d", "e-5", "1e-5x", "x1e-5",
     ]  # fmt: skip
     raws, asked = ["1.5", "2", "0", "-7.25", "3", "4", "7", "8", "9", "5e-1", '"-6E-1"'], []
-    kinds = {0: Cell(Column("v", None, Encoding.PLAIN), "decimal(10, 2)"), 1: Cell(Column("t", None), "string")}
+    kinds = {
+        0: ImageColumn(Column("v", None, Encoding.PLAIN), "decimal(10, 2)"),
+        1: ImageColumn(Column("t", None), "string"),
+    }
     reader = ImageReader(["decimal(10, 2)", "string"], {"of it": kinds})
     monkeypatch.setattr(image_reader, "read_value", lambda raw, *column: asked.append(raw) or read_value(raw, *column))
     images = [f'{{"t":"{text}","v":{raw}}}' for text, raw in zip([*texts, "", ""], raws, strict=True)]

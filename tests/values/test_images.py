@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding, Shape
-from tidemark.values.image_reader import Cell, ImageReader
+from tidemark.values.image_reader import ImageColumn, ImageReader
 from tidemark.values.images import read_images
 from tidemark.values.plain import read_value
 from tidemark.values.table_columns import Image, TableColumn
@@ -143,7 +143,7 @@ def by_reader(raws: Sequence[str], column: Column, declared: str | None) -> list
     """Read values in one batch, in order."""
     kind = column.type or "string"
     source = Column(column.name, declared, column.encoding)
-    reader = ImageReader([kind], {"of it": {0: Cell(source, kind)}})
+    reader = ImageReader([kind], {"of it": {0: ImageColumn(source, kind)}})
     texts = [f'{{"{column.name}": {raw}, "other": 1}}' for raw in raws]
     rows = reader.read(pa.array(["of it"] * len(texts)), pa.array(texts)).to_pylist()
     return [UNREADABLE if row["unreadable"] else _own(row["c0"]) for row in rows]

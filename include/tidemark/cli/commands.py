@@ -25,7 +25,7 @@ from tidemark.cli import (
 )
 from tidemark.cli.app import DAILY, INSPECT, SET_UP, app
 from tidemark.cli.decode_command import options_of
-from tidemark.cli.layout import Column, Group
+from tidemark.cli.layout import Group, TextColumn
 from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.quick_start import keep_pandas_out
 from tidemark.cli.running import AsJson, exits, format_names, source_names
@@ -97,7 +97,7 @@ def sql(
     else:
         _, *rows = sql_query.as_text_rows(answer)
         columns = zip(answer.column_names, sql_query.numbers(answer), strict=True)
-        shown = [Column(name=name, number=number) for name, number in columns]
+        shown = [TextColumn(name=name, number=number) for name, number in columns]
         print_groups(shown, [Group(rows=rows)], vertical=layout is OutputFormat.VERTICAL or None)
 
 

@@ -36,7 +36,7 @@ _STYLES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TextColumn:
     """A column, and what may be done with it to make rows fit."""
 
     name: str
@@ -89,7 +89,7 @@ def folded(text: str, width: int | None, *, indent: int = 0) -> list[str]:
 
 
 def laid_out(
-    columns: Sequence[Column],
+    columns: Sequence[TextColumn],
     groups: Sequence[Group],
     width: int | None,
     *,
@@ -124,13 +124,13 @@ def laid_out(
 class _Page:
     """Columns and rows, in which nothing steers a terminal."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TextColumn]
     names: Sequence[str]
     groups: Sequence[Group]
     indent: str
 
     @classmethod
-    def of(cls, columns: Sequence[Column], groups: Sequence[Group], width: int | None, *, indented: bool) -> _Page:
+    def of(cls, columns: Sequence[TextColumn], groups: Sequence[Group], width: int | None, *, indented: bool) -> _Page:
         shown = [
             Group(
                 rows=[[*map(harmless, row)] for row in each.rows],
@@ -210,7 +210,7 @@ class _Page:
         return line
 
 
-def _style(column: Column, cell: str) -> str:
+def _style(column: TextColumn, cell: str) -> str:
     return _STYLES.get(cell, "") if column.is_state else ""
 
 

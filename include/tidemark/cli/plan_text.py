@@ -58,7 +58,7 @@ class ChangedPart(TypedDict):
     touches: list[Touched]
 
 
-class Plan(TypedDict):
+class PlanAnswer(TypedDict):
     """The plan of a source."""
 
     source: str
@@ -78,7 +78,7 @@ class Plan(TypedDict):
     """What to do, in order."""
 
 
-def as_json(plan: SourcePlan) -> Plan:
+def as_json(plan: SourcePlan) -> PlanAnswer:
     """Return the plan as one object."""
     return {
         "source": plan.source,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from tidemark.cli.layout import Column, Group, folded, laid_out
+from tidemark.cli.layout import Group, TextColumn, folded, laid_out
 from tidemark.text import harmless_lines
 
 
@@ -36,7 +36,7 @@ def print_lines(lines: Sequence[Text]) -> None:
 
 
 def print_groups(
-    columns: Sequence[Column],
+    columns: Sequence[TextColumn],
     groups: Sequence[Group],
     *,
     vertical: bool | None = None,

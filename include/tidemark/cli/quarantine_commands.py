@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.layout import Column, Group
+from tidemark.cli.layout import Group, TextColumn
 from tidemark.cli.printing import print_groups
 from tidemark.cli.quick_start import keep_pandas_out
 from tidemark.cli.running import AsJson, SourceName, exits, run_stages, works
@@ -82,4 +82,4 @@ def _quarantined(name: str, reason: str | None, *, as_json: bool, with_bytes: bo
         sys.stdout.buffer.writelines(sql.as_json_lines(rows))
     else:
         _, *messages = sql.as_text_rows(rows)
-        print_groups([Column(name=name, optional=True) for name in columns], [Group(rows=messages)], vertical=True)
+        print_groups([TextColumn(name=name, optional=True) for name in columns], [Group(rows=messages)], vertical=True)

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from tidemark.cli.app import INSPECT, app
-from tidemark.cli.layout import Column, Group
+from tidemark.cli.layout import Group, TextColumn
 from tidemark.cli.printing import print_groups, tell
 from tidemark.cli.progress import under_way
 from tidemark.cli.running import AsJson, SourceName, works
@@ -24,10 +24,10 @@ _SHOWN = 20
 """Most keys of a table that are printed as text."""
 
 _COLUMNS = (
-    Column(name="table"),
-    Column(name="result"),
-    *(Column(name=name, number=True) for name in ("source", "lake", "behind", "lost", "extra", "different")),
-    Column(name="verified through"),
+    TextColumn(name="table"),
+    TextColumn(name="result"),
+    *(TextColumn(name=name, number=True) for name in ("source", "lake", "behind", "lost", "extra", "different")),
+    TextColumn(name="verified through"),
 )
 
 _WORDS = {
@@ -92,7 +92,7 @@ class ComparedKey(TypedDict):
     """The command that shows the life of the row."""
 
 
-class Comparison(TypedDict):
+class ComparisonAnswer(TypedDict):
     """A table, as it compared with the source database."""
 
     table: str
@@ -130,7 +130,7 @@ class Comparison(TypedDict):
     """The same as a place in its log."""
 
 
-def as_object(row: ReconciliationRow) -> Comparison:
+def as_object(row: ReconciliationRow) -> ComparisonAnswer:
     """Return the row of a table for JSON."""
     return {
         "table": row.target,

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from tidemark import formats
-from tidemark.cli.layout import Column, Group, folded
+from tidemark.cli.layout import Group, TextColumn, folded
 from tidemark.cli.pipes import UNREAD, drop_unread, outlasting_readers, unread
 from tidemark.cli.printing import print_groups, print_lines, print_words, tell, width
 from tidemark.cli.progress import so_far, under_way
@@ -241,10 +241,12 @@ def tell_remarks(report: StageReport) -> None:
         tell(f"note: {remark}")
 
 
-def _table_of(details: Mapping[str, Mapping[str, int | str]]) -> tuple[list[Column], list[Group]]:
+def _table_of(details: Mapping[str, Mapping[str, int | str]]) -> tuple[list[TextColumn], list[Group]]:
     names = dict.fromkeys(name for counts in details.values() for name in counts)
     numbers = {name for name in names if not any(isinstance(counts.get(name), str) for counts in details.values())}
     said = any(value for counts in details.values() for value in counts.values())
-    columns = [Column(name=name, number=name in numbers, optional=said, is_state=name not in numbers) for name in names]
+    columns = [
+        TextColumn(name=name, number=name in numbers, optional=said, is_state=name not in numbers) for name in names
+    ]
     rows = [[table, *(str(counts.get(name, "")) for name in names)] for table, counts in details.items()]
-    return [Column(name="table"), *columns], [Group(rows=rows)]
+    return [TextColumn(name="table"), *columns], [Group(rows=rows)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidemark.cli.layout import Column, Group
+from tidemark.cli.layout import Group, TextColumn
 from tidemark.cli.printing import print_groups, tell
 from tidemark.ledger.reconciliation_rows import Result
 from tidemark.ledger.states import CutState, VerdictWord
@@ -19,20 +19,20 @@ _NAME_SHOWN = 150
 """Most characters of a name that are printed. The name of a published table is shorter."""
 
 _COLUMNS = (
-    Column(name="table"),
-    Column(name="rows", number=True),
-    Column(name="events", number=True, spared=4),
-    Column(name="applied", number=True, spared=3),
-    Column(name="superseded", number=True, optional=True, spared=2),
-    Column(name="duplicate", number=True, optional=True, spared=1),
-    Column(name="held", number=True, optional=True),
-    Column(name="quarantined", number=True, optional=True),
-    Column(name="verdict", is_state=True),
-    Column(name="state", is_state=True),
-    Column(name="lag", number=True),
+    TextColumn(name="table"),
+    TextColumn(name="rows", number=True),
+    TextColumn(name="events", number=True, spared=4),
+    TextColumn(name="applied", number=True, spared=3),
+    TextColumn(name="superseded", number=True, optional=True, spared=2),
+    TextColumn(name="duplicate", number=True, optional=True, spared=1),
+    TextColumn(name="held", number=True, optional=True),
+    TextColumn(name="quarantined", number=True, optional=True),
+    TextColumn(name="verdict", is_state=True),
+    TextColumn(name="state", is_state=True),
+    TextColumn(name="lag", number=True),
 )
 
-_WHOLE = tuple(Column(name=each.name, number=each.number, is_state=each.is_state) for each in _COLUMNS)
+_WHOLE = tuple(TextColumn(name=each.name, number=each.number, is_state=each.is_state) for each in _COLUMNS)
 
 
 def print_status(

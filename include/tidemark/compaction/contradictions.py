@@ -22,7 +22,7 @@ from tidemark.events import Operation
 from tidemark.folding import before_images as compared
 from tidemark.folding import frames, row_needs
 from tidemark.folding.keyed import Totals
-from tidemark.folding.row_needs import Known
+from tidemark.folding.row_needs import TableBefore
 from tidemark.lake.filters import equals
 from tidemark.ledger.contradiction_rows import (
     BEFORE_IMAGES,
@@ -192,22 +192,23 @@ def entry(judged: DataFrame, kind: str, events: int, prepared: Prepared) -> Cont
     )
 
 
-def known(prepared: Prepared) -> Known:
+def known(prepared: Prepared) -> TableBefore:
     """Return what is known of a table before its new events."""
     run, of_table, spans = prepared.run, equals("object", prepared.plan.found.object), _spans(prepared)
     seen = _seen(prepared.plan.found, spans)
     if any(row.object == prepared.plan.found.object for row in run.ledger.erasures()):
-        return Known(emptied=False, loaded=None, seen=seen)  # an erased row is missing, and no event of it is lost
+        # An erased row is missing, and no event of it is lost.
+        return TableBefore(emptied=False, loaded=None, seen=seen)
     loads = run.ledger.contents(of_table, equals("operation", Operation.SNAPSHOT))
     batches = {row.batch for row in loads if row.batch <= run.cut.batch}
     truncate = truncation.known(prepared).newest.get("")
     by_load = {each.position for each in prepared.plan.found.history.emptyings if each.load}
     emptied = truncate is not None and truncate.position not in by_load
-    return Known(emptied=emptied, loaded=_latest(row for row in spans if row.batch in batches), seen=seen)
+    return TableBefore(emptied=emptied, loaded=_latest(row for row in spans if row.batch in batches), seen=seen)
 
 
 def seen(prepared: Prepared) -> int | None:
-    """Return ``Known.seen`` of a table."""
+    """Return ``TableBefore.seen`` of a table."""
     return _seen(prepared.plan.found, _spans(prepared))
 
 
@@ -216,7 +217,7 @@ def _spans(prepared: Prepared) -> list[SpanRow]:
 
 
 def _seen(found: Found, spans: Iterable[SpanRow]) -> int | None:
-    """Return ``Known.seen`` of a table."""
+    """Return ``TableBefore.seen`` of a table."""
     return _latest(row for row in spans if row.batch <= found.published_batch)
 
 

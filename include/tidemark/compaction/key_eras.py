@@ -25,7 +25,7 @@ from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import Operation
 from tidemark.folding import frames, key_bounds
-from tidemark.lake.copies import Emptied
+from tidemark.lake.copies import EmptyLake
 from tidemark.lake.filters import among
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.spark.session import checkpointed
@@ -148,7 +148,7 @@ def _since_last_emptying(found: Found, eras: Sequence[KeyEra]) -> list[KeyEra]:
     return [era for era, end in zip(eras, [*ends, None], strict=True) if end is None or end > settled]
 
 
-def build(run: Run, plan: Plan, beside: Emptied, build_candidate: Callable[[Prepared], Built]) -> Built:
+def build(run: Run, plan: Plan, beside: EmptyLake, build_candidate: Callable[[Prepared], Built]) -> Built:
     """Build the candidate of a table from all its events, era by era.
 
     Args:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.folding.frames import key_names, value_numbers
 from tidemark.folding.key_bounds import KeyBounds
-from tidemark.folding.truncates import Truncate
+from tidemark.folding.truncates import TruncateEvent
 from tidemark.lake.branches import head
 from tidemark.sources.routes import SHARD_COLUMN
 from tidemark.tables.plan import Plan
@@ -97,7 +97,7 @@ def remove(rows: DataFrame, plan: Plan, branch: str, bounds: KeyBounds) -> None:
     source.mergeInto(branch, same).whenMatched().delete().merge()
 
 
-def delete_older(session: SparkSession, plan: Plan, branch: str, truncate: Truncate) -> None:
+def delete_older(session: SparkSession, plan: Plan, branch: str, truncate: TruncateEvent) -> None:
     """Delete the rows below the position of a TRUNCATE; with soft deletes mark them, at its position and time.
 
     A row that is marked keeps its values. Where several tables are folded into one, the others' rows stay.

@@ -71,7 +71,7 @@ def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     return checkpointed(_nearest(reduce(DataFrame.unionByName, rounds), plan))
 
 
-def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, row_moves.Pairs, Plan]:
+def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, row_moves.Moves, Plan]:
     """Return the actions of the whole change log, the pairs in it, and the plan that they were read by.
 
     Args:
@@ -85,7 +85,7 @@ def _everything(log: EventLog, more: Sequence[str] = ()) -> tuple[DataFrame, row
     kept = [*actions.KEPT, row_moves.LACKS, row_moves.SPOT]
     every = actions.actions(changes, plan, None, [*kept, *more])
     pairs = row_moves.pairs(actions.actions(row_moves.near(changes), plan, None, kept), plan)
-    return every, row_moves.Pairs(checkpointed(pairs.rows)), plan
+    return every, row_moves.Moves(checkpointed(pairs.rows)), plan
 
 
 def are_outdated(log: EventLog) -> bool:

@@ -35,7 +35,7 @@ def placed(
     known = KnownTables(objects)
     found: list[StatementRow] = []
     seen: dict[tuple[str, datetime | None], str] = {}
-    dumped: Dump | None = None
+    dumped: DumpOrders | None = None
     for row in sorted(rows, key=lambda row: (row.position, row.batch)):
         placing = source.traits.placing(row.position)
         names = named_in(row, objects, known)
@@ -43,7 +43,7 @@ def placed(
         if placing is None or not (names or row.together or drops_any(row)) or not rank_alike(source, row, names):
             continue
         if placing is Placing.DUMP:
-            dumped = dumped or Dump(ledger, batch)
+            dumped = dumped or DumpOrders(ledger, batch)
             if seen.setdefault((row.statement, row.at), row.position) != row.position or not dumped.places(row, names):
                 continue
         found.append(row)
@@ -62,7 +62,7 @@ def rank_alike(source: Source, row: StatementRow, names: Collection[str]) -> boo
     return len({sum(moment <= row.at for moment in each) for each in reloads}) == 1
 
 
-class Dump:
+class DumpOrders:
     """The orders in which the messages of a source were dumped."""
 
     def __init__(self, ledger: Ledger, batch: int) -> None:

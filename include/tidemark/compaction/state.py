@@ -13,10 +13,10 @@ from pyspark.sql.types import MapType, StringType
 
 from tidemark.compaction.merging import only_after
 from tidemark.compaction.run import Run
-from tidemark.compaction.tombstone_age import Gone
+from tidemark.compaction.tombstone_age import GoneTombstones
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
-from tidemark.folding.truncates import Truncate
+from tidemark.folding.truncates import TruncateEvent
 from tidemark.lake import maintenance
 from tidemark.lake.branches import MARKER
 from tidemark.lake.filters import equals
@@ -41,7 +41,7 @@ class State:
     """Kinds of its rows."""
     newest: str | None
     """No position in it is above this one; None where its files do not say."""
-    truncates: Sequence[Truncate]
+    truncates: Sequence[TruncateEvent]
 
     @classmethod
     def of(cls, run: Run, plan: Plan, table: Table) -> State:
@@ -71,11 +71,11 @@ class State:
         """Return whether all that is kept is older than the oldest new event, which is at this position."""
         return oldest is not None and self.newest is not None and self.newest < oldest
 
-    def has(self, truncate: Truncate) -> bool:
+    def has(self, truncate: TruncateEvent) -> bool:
         """Return whether the state holds a TRUNCATE of the same place."""
         return any((kept.shard, kept.position) == (truncate.shard, truncate.position) for kept in self.truncates)
 
-    def keep(self, ready: DataFrame, truncates: Iterable[Truncate], *, rows: bool) -> None:
+    def keep(self, ready: DataFrame, truncates: Iterable[TruncateEvent], *, rows: bool) -> None:
         """Append what later runs need: tombstones, versions of rows written in parts, TRUNCATEs that are new.
 
         Args:
@@ -87,7 +87,7 @@ class State:
         if rows or fresh:
             self._append(ready, fresh)
 
-    def _append(self, ready: DataFrame, truncates: Sequence[Truncate]) -> None:
+    def _append(self, ready: DataFrame, truncates: Sequence[TruncateEvent]) -> None:
         keys = frames.key_names(self.plan)
         branch = self.run.lake.spark_name(self.plan.state, self.run.cut.branch)
         if self.plan.today and "cells" in self.kinds:
@@ -135,11 +135,11 @@ class State:
             table.append(written, branch=self.run.cut.branch)
 
 
-def _truncates(table: Table, plan: Plan) -> list[Truncate]:
+def _truncates(table: Table, plan: Plan) -> list[TruncateEvent]:
     rows = table.scan(row_filter=equals("kind", "truncate")).to_arrow().to_pylist()
     shard = frames.key_names(plan)[-1] if plan.found.shards else ""
     return [
-        Truncate(row["position"], int(dict(row["versions"] or {}).get(row_cells.REST) or 0), row.get(shard) or "")
+        TruncateEvent(row["position"], int(dict(row["versions"] or {}).get(row_cells.REST) or 0), row.get(shard) or "")
         for row in rows
     ]
 
@@ -168,7 +168,7 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     newest = checkpointed(newest)
     gone = newest.where(old).agg(F.count("*"), F.max("batch"), F.max("position")).first()
     if gone is not None and gone[0]:
-        Gone(batch=gone[1], position=gone[2]).remember(table)
+        GoneTombstones(batch=gone[1], position=gone[2]).remember(table)
     # With a marker, or compact would take it for another writer's (`lake.foreign`).
     kept = newest.where(~old).writeTo(name).option(f"snapshot-property.{MARKER}rewritten", str(past))
     only_after(kept, table).overwrite(F.col("kind").isin(*_KINDS))

@@ -10,7 +10,7 @@ from pyiceberg.table import FileScanTask
 from tidemark.compaction.candidate import Prepared
 from tidemark.folding.frames import key_names
 from tidemark.lake import changed_files, changed_rows
-from tidemark.lake.changed_rows import Reading
+from tidemark.lake.changed_rows import FileReading
 from tidemark.lake.statistics import upper_bound
 from tidemark.positions import DELIVERY
 from tidemark.tables.schemas import DELETED, POSITION
@@ -44,7 +44,7 @@ def read(prepared: Prepared, numbers: Sequence[int], start: int) -> Iterator[pa.
     fields.append((ids[POSITION], pa.field(POSITION, pa.string())))
     if plan.soft:
         fields.append((ids[DELETED], pa.field(DELETED, pa.bool_())))
-    reading = Reading(filesystem=changed_files.file_system(table), fields=fields)
+    reading = FileReading(filesystem=changed_files.file_system(table), fields=fields)
     for file in changed_files.whole(_some(tasks, plan.found.events, prepared.run.cut.number)):
         for batch in changed_rows.read(reading, file):
             yield pa.Table.from_batches([batch])

@@ -29,7 +29,7 @@ from tidemark.ledger.transactions import GivenUp
 from tidemark.sources.model import Source
 
 
-class Gone(msgspec.Struct, frozen=True, kw_only=True):
+class GoneTombstones(msgspec.Struct, frozen=True, kw_only=True):
     """The tombstones that went from a state table because of their age."""
 
     batch: int = 0
@@ -38,15 +38,15 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True):
     """The highest position of one of them."""
 
     @classmethod
-    def of(cls, state: Table | None) -> Gone:
+    def of(cls, state: Table | None) -> GoneTombstones:
         """Return what went from a state table."""
         text = "" if state is None else state.properties.get(TOMBSTONES_PROPERTY, "")
         return msgspec.json.decode(text, type=cls) if text else cls()
 
     def remember(self, state: Table) -> None:
         """Write to a state table that these tombstones go, before they do."""
-        known = Gone.of(state)
-        both = Gone(batch=max(known.batch, self.batch), position=max(known.position, self.position))
+        known = GoneTombstones.of(state)
+        both = GoneTombstones(batch=max(known.batch, self.batch), position=max(known.position, self.position))
         if both != known:
             with state.transaction() as transaction:
                 transaction.set_properties({TOMBSTONES_PROPERTY: msgspec.json.encode(both).decode()})
@@ -160,13 +160,13 @@ def orphaned(
     return tables
 
 
-def _gone(lake: Lake, ledger: Ledger, source: Source, done: int) -> Mapping[str, Sequence[Gone]]:
+def _gone(lake: Lake, ledger: Ledger, source: Source, done: int) -> Mapping[str, Sequence[GoneTombstones]]:
     """Return by table of the source what went from the states of the published tables that take its events in."""
     published, targets = ledger.published_tables(), ledger.targets()
     routed, lineages = Routing.of(source, ledger, published, done), renamed.known_to(ledger, source, done)
-    found: dict[str, list[Gone]] = {}
+    found: dict[str, list[GoneTombstones]] = {}
     for name in published.keys() & targets.keys():
-        gone = Gone.of(lake.find(names.state(targets[name])))
+        gone = GoneTombstones.of(lake.find(names.state(targets[name])))
         for each in (routed.shards_of(name) or lineages.names_of(name)) if gone.batch else ():
             found.setdefault(each, []).append(gone)
     return found

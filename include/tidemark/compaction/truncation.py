@@ -14,7 +14,7 @@ from tidemark.ddl.history import Emptying
 from tidemark.events import Operation
 from tidemark.folding import cells as row_cells
 from tidemark.folding import frames
-from tidemark.folding.truncates import Truncate, Truncates
+from tidemark.folding.truncates import TruncateEvent, Truncates
 from tidemark.tables.plan import Found
 from tidemark.tables.schemas import DELETED, POSITION
 
@@ -52,19 +52,19 @@ def of_whole_log(found: Found, changes: DataFrame) -> Truncates:
     return Truncates([*_of_statements(found), *(_of_events(changes, found, every=True) if found.truncates else [])])
 
 
-def _of_statements(found: Found) -> list[Truncate]:
+def _of_statements(found: Found) -> list[TruncateEvent]:
     # Statements of earlier batches as well: there may have been no table then that could keep them.
-    return [Truncate(each.position, each.at, each.shard) for each in found.history.emptyings]
+    return [TruncateEvent(each.position, each.at, each.shard) for each in found.history.emptyings]
 
 
-def _of_events(changes: DataFrame, found: Found, *, every: bool) -> list[Truncate]:
+def _of_events(changes: DataFrame, found: Found, *, every: bool) -> list[TruncateEvent]:
     """Return the TRUNCATEs among events: the newest of each shard, or every one."""
     at = F.coalesce(F.unix_micros("committed_at"), F.lit(0)).alias("at")
     shard = (F.col("object") if found.shards else F.lit("")).alias("shard")
     each = ["shard", "position"] if every else ["shard"]
     events = changes.where(F.col("operation") == Operation.TRUNCATE).withColumn("shard", shard)
     newest = events.groupBy(*each).agg(F.max(F.struct("position", at)).alias("newest"))
-    return [Truncate(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()]
+    return [TruncateEvent(row["newest"]["position"], row["newest"]["at"], row["shard"]) for row in newest.collect()]
 
 
 def first_new(log: EventLog) -> str | None:

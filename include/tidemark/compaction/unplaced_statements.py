@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from tidemark.compaction.placed_statements import OFFSET, Dump, rank_alike
+from tidemark.compaction.placed_statements import OFFSET, DumpOrders, rank_alike
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages
 from tidemark.events import Operation, TableId
@@ -46,8 +46,8 @@ _NAMES = Effect("renames or drops a column", "rows may be read with the column n
 _ADDS = Effect("adds a column with a default", "rows from before it may lack the default")
 
 
-class Stated(NamedTuple):
-    """A statement that changes what earlier rows of a table are."""
+class AlteringStatement(NamedTuple):
+    """A statement that alters what earlier rows of a table are."""
 
     position: str
     batch: int
@@ -83,7 +83,7 @@ def doubts_about_statements(ledger: Ledger, source: Source, cut: Moved) -> dict[
     if not names or not source.traits.orders_by_dump:
         return {}
     places = _Places(ledger, source, cut.batch, {own for each in names.values() for own in each})
-    found: dict[str, list[tuple[Stated, Unplaced]]] = defaultdict(list)
+    found: dict[str, list[tuple[AlteringStatement, Unplaced]]] = defaultdict(list)
     for name in sorted(names):
         policies = source.policies_for(cut.folded.get(name, name))
         for own in names[name]:
@@ -106,24 +106,24 @@ class _Places:
         self._histories = histories(ledger, names)
         self.texts = {position: row.statement for position, row in self._rows.items()}
 
-    def stated(self, name: str, policies: SchemaPolicies) -> Iterator[Stated]:
+    def stated(self, name: str, policies: SchemaPolicies) -> Iterator[AlteringStatement]:
         """Yield what changed earlier rows under a name, since its table was last loaded anew (``reloads``)."""
         history = self._histories.get(name, SchemaHistory()).until(self._batch)
         history = schema_policies.followed(history, policies)
         settled = max((each.position for each in history.emptyings if each.load), default="")
-        found = [Stated(*each[:2], _EMPTIES) for each in history.emptyings if not each.load]
+        found = [AlteringStatement(*each[:2], _EMPTIES) for each in history.emptyings if not each.load]
         found += self._without_text(name, {each.batch for each in found})
-        found += [Stated(*each[:2], _NAMES) for each in history.renamings]
-        found += [Stated(*each[:2], _ADDS) for each in history.additions if each.default is not None]
+        found += [AlteringStatement(*each[:2], _NAMES) for each in history.renamings]
+        found += [AlteringStatement(*each[:2], _ADDS) for each in history.additions if each.default is not None]
         for each in sorted(found):
             if each.position >= settled or not self._ranks_alike(each, name):
                 yield each
 
-    def _without_text(self, name: str, stated: Collection[int]) -> list[Stated]:
+    def _without_text(self, name: str, stated: Collection[int]) -> list[AlteringStatement]:
         """Return the TRUNCATEs that are known from the types of messages alone, each with a place of its batch."""
         batches = self._truncated[name].difference(stated)
         spans = self._spans[name] if batches else []
-        return [Stated(span.newest, span.batch, _EMPTIES) for span in spans if span.batch in batches]
+        return [AlteringStatement(span.newest, span.batch, _EMPTIES) for span in spans if span.batch in batches]
 
     @cached_property
     def _truncated(self) -> Mapping[str, set[int]]:
@@ -143,13 +143,13 @@ class _Places:
 
     @cached_property
     def _is_one_order(self) -> bool:
-        return Dump(self._ledger, self._batch).is_one
+        return DumpOrders(self._ledger, self._batch).is_one
 
     @cached_property
     def _topics(self) -> set[str]:
         return {each.topic for each in self._ledger.offsets(at_most("batch", self._batch))}
 
-    def unplaced(self, stated: Stated, name: str) -> Unplaced | None:
+    def unplaced(self, stated: AlteringStatement, name: str) -> Unplaced | None:
         """Return why a statement has no place among the rows under a name; None if it has one."""
         if not self._ranks_alike(stated, name):
             reason = "`reloads` of the table raised the positions of its rows, and not that of the statement"
@@ -159,12 +159,12 @@ class _Places:
             return Unplaced(stated.batch, "its message has no place in the order of the rows")
         return self._unplaced_in_dump(stated, name) if placing is Placing.DUMP else None
 
-    def _ranks_alike(self, stated: Stated, name: str) -> bool:
+    def _ranks_alike(self, stated: AlteringStatement, name: str) -> bool:
         """Return whether ``reloads`` raised the positions of a statement as those of the rows at its time."""
         row = self._rows.get(stated.position)
         return row is None or rank_alike(self._source, row, {name})
 
-    def _unplaced_in_dump(self, stated: Stated, name: str) -> Unplaced | None:
+    def _unplaced_in_dump(self, stated: AlteringStatement, name: str) -> Unplaced | None:
         if self._is_one_order:
             return None
         row = self._rows.get(stated.position)
@@ -208,7 +208,7 @@ def _order_of(position: str) -> list[str]:
     return parts[:3] if parts[1] == OFFSET else parts[:2]
 
 
-def _doubt(name: str, found: Sequence[tuple[Stated, Unplaced]], texts: Mapping[str, str]) -> Doubt:
+def _doubt(name: str, found: Sequence[tuple[AlteringStatement, Unplaced]], texts: Mapping[str, str]) -> Doubt:
     stated, unplaced = found[-1]
     text = without_values(texts.get(stated.position, "TRUNCATE"))
     reason = (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tidemark.ddl.extents import Extents
 from tidemark.ddl.history import RENAMED_TO, SchemaHistory
-from tidemark.ddl.rename_statements import Statement, statements
+from tidemark.ddl.rename_statements import RenameStatement, statements
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
@@ -132,7 +132,7 @@ class _Tables:
         self._there: dict[str, bool] = {}
         """Where it is certain that the source has, or has not, a table of a name; no statement says it of a CREATE."""
 
-    def follow(self, statement: Statement, *, unsure: bool) -> bool:
+    def follow(self, statement: RenameStatement, *, unsure: bool) -> bool:
         """Read a statement; return whether its renames were followed, and not left out."""
         position = statement.rows[0].position
         self._swap(statement, position)
@@ -150,7 +150,7 @@ class _Tables:
         self.held = after | vacated
         return True
 
-    def _swap(self, statement: Statement, position: str) -> None:
+    def _swap(self, statement: RenameStatement, position: str) -> None:
         """Note what a tool's swap does to the names of its copy and of the table that it puts aside."""
         for name in statement.copies & self.held.keys():
             self.held[name].since = position
@@ -162,7 +162,7 @@ class _Tables:
 
 
 def _moved(
-    held: Mapping[str, _Open], there: Mapping[str, bool], statement: Statement, extents: Extents
+    held: Mapping[str, _Open], there: Mapping[str, bool], statement: RenameStatement, extents: Extents
 ) -> tuple[dict[str, _Open], dict[str, bool]] | None:
     """Return which table has which name behind a statement, and which are there; None if a rename is not certain.
 

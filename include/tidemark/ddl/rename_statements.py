@@ -9,17 +9,17 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from tidemark.ddl.changes import Change, DropTable, RenameTable
-from tidemark.ddl.split_renames import Pair, Part, in_order, is_part
+from tidemark.ddl.split_renames import Part, RenamePair, in_order, is_part
 from tidemark.ddl.stated_tables import KnownTables, meant
 from tidemark.ddl.swaps import Swaps
 from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
 
-Step: TypeAlias = Pair | str
+Step: TypeAlias = RenamePair | str
 """A rename, or the name of a table that is dropped, in small letters."""
 
 
-class Statement(NamedTuple):
+class RenameStatement(NamedTuple):
     """A statement that renames or drops tables."""
 
     rows: list[StatementRow]
@@ -30,9 +30,9 @@ class Statement(NamedTuple):
     """Names that a tool's swap gives to the tables that it puts aside, in small letters."""
 
     @property
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[RenamePair]:
         """What the statement renames."""
-        return [step for step in self.steps if isinstance(step, Pair)]
+        return [step for step in self.steps if isinstance(step, RenamePair)]
 
 
 def named_in(row: StatementRow, objects: Mapping[str, TableId], known: KnownTables) -> set[str]:
@@ -68,7 +68,7 @@ def may_rename_or_drop(statement: str) -> bool:
 
 def statements(
     rows: Iterable[StatementRow], known: KnownTables, objects: Mapping[str, TableId], swaps: Swaps
-) -> Iterator[Statement]:
+) -> Iterator[RenameStatement]:
     """Yield each statement once, with its renames in order; of one in parts, only if all are there."""
     candidates: dict[tuple[str, str], StatementRow] = {}
     for row in sorted(rows, key=lambda row: (row.position, not row.together, row.batch)):
@@ -77,13 +77,13 @@ def statements(
     for _, at_place in groupby(candidates.values(), lambda row: row.position):
         parts: list[Part] = []
         for row in at_place:
-            whole = Statement([row], list(_steps(row, known, objects, swaps)), *swaps.names_of(row))
+            whole = RenameStatement([row], list(_steps(row, known, objects, swaps)), *swaps.names_of(row))
             if is_part(row, whole.pairs):
                 parts += (Part(row, pair) for pair in whole.pairs)
                 whole = whole._replace(steps=())
             yield whole
         for chain in in_order(parts):
-            yield Statement([part.row for part in parts if part.pair in chain], chain)
+            yield RenameStatement([part.row for part in parts if part.pair in chain], chain)
 
 
 def _steps(row: StatementRow, known: KnownTables, objects: Mapping[str, TableId], swaps: Swaps) -> Iterator[Step]:
@@ -119,7 +119,7 @@ def _dropped(drop: DropTable, row: StatementRow, known: KnownTables) -> list[str
 
 def _pairs(
     row: StatementRow, renames: Sequence[RenameTable], known: KnownTables, objects: Mapping[str, TableId]
-) -> Iterator[Pair]:
+) -> Iterator[RenamePair]:
     """Yield renames of a statement, in its order; none if a name in them may mean either of two tables."""
     if row.database is None:
         unsure = len({table.database for table in objects.values()}) > 1
@@ -133,7 +133,7 @@ def _pairs(
     for change, (old, new) in zip(renames, claims, strict=True):
         table = objects[new[0]] if new else meant(change.new, row)
         before = old[0] if old else str(meant(change.table, row))
-        yield Pair(before.casefold(), str(table).casefold(), table, change.conditional)
+        yield RenamePair(before.casefold(), str(table).casefold(), table, change.conditional)
 
 
 def _completed(

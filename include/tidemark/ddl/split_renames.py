@@ -16,7 +16,7 @@ from tidemark.events import TableId
 from tidemark.ledger.rows import StatementRow
 
 
-class Pair(NamedTuple):
+class RenamePair(NamedTuple):
     """One rename: the names in small letters, and the new table."""
 
     old: str
@@ -30,7 +30,7 @@ class Part(NamedTuple):
     """A message with one of the renames of a statement."""
 
     row: StatementRow
-    pair: Pair
+    pair: RenamePair
 
     @property
     def stays(self) -> bool:
@@ -38,12 +38,12 @@ class Part(NamedTuple):
         return (self.row.name or "").casefold() == self.pair.table.name.casefold()
 
 
-def is_part(row: StatementRow, pairs: Iterable[Pair]) -> bool:
+def is_part(row: StatementRow, pairs: Iterable[RenamePair]) -> bool:
     """Return whether a message has fewer renames than its statement."""
     return not {name.casefold() for name in row.together or ()} <= {pair.table.name.casefold() for pair in pairs}
 
 
-def in_order(parts: Sequence[Part]) -> list[list[Pair]]:
+def in_order(parts: Sequence[Part]) -> list[list[RenamePair]]:
     """Return the renames of one statement in its order, those that have a name in common together.
 
     There are none if a part is missing, if the messages contradict each other, or if a name is given or taken twice.
@@ -52,7 +52,7 @@ def in_order(parts: Sequence[Part]) -> list[list[Pair]]:
     named = {name.casefold() for part in parts for name in part.row.together or ()}
     if len(leaving) != len(parts) or len(taking) != len(parts) or named != {_last(part) for part in parts}:
         return []
-    order: TopologicalSorter[Pair] = TopologicalSorter({part.pair: () for part in parts})
+    order: TopologicalSorter[RenamePair] = TopologicalSorter({part.pair: () for part in parts})
     for name, part in taking.items():
         left = leaving.get(name)
         if left is None and not part.stays:
@@ -70,9 +70,9 @@ def _last(part: Part) -> str:
     return part.pair.table.name.casefold()
 
 
-def _apart(pairs: Iterable[Pair]) -> list[list[Pair]]:
+def _apart(pairs: Iterable[RenamePair]) -> list[list[RenamePair]]:
     """Return renames as lists that have no name in common."""
-    found: list[list[Pair]] = []
+    found: list[list[RenamePair]] = []
     for pair in pairs:
         joined = [chain for chain in found if any({*pair[:2]} & {*other[:2]} for other in chain)]
         found = [chain for chain in found if chain not in joined]

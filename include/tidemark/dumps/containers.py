@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from tidemark.dumps import avro_file, console_lines, datahub_csv, datahub_parquet, json_lines, kafka_records, kcat
 from tidemark.dumps.beyond_limit import LIMIT, MARK
-from tidemark.dumps.content import Content, guarded
+from tidemark.dumps.content import DumpContent, guarded
 from tidemark.dumps.foreign import refuse_foreign
 from tidemark.dumps.json_lines import Group
 from tidemark.dumps.json_text import TextLayout, Values, layout_of
@@ -137,7 +137,7 @@ def read(
 
 
 @contextmanager
-def opened_content(path: str) -> Iterator[Content]:
+def opened_content(path: str) -> Iterator[DumpContent]:
     """Open a dump file, to read as many of its messages as are wanted.
 
     Raises:
@@ -148,7 +148,7 @@ def opened_content(path: str) -> Iterator[Content]:
 
 
 @guarded
-def _open(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None = None) -> Content:
+def _open(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None = None) -> DumpContent:
     if stored.head().startswith(b"PAR1"):
         return _open_parquet(stored, batch_messages, batch_bytes)
     if stored.path.lower().endswith(".parquet"):
@@ -156,7 +156,7 @@ def _open(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: W
     return _open_text(stored, batch_messages, batch_bytes, wrapping)
 
 
-def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> Content:
+def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> DumpContent:
     if stored.goes_on:
         raise LandingError(f"{stored.path}: Parquet cannot grow, as its last bytes describe it; deliver another file")
     stored.sha256()
@@ -171,10 +171,10 @@ def _open_parquet(stored: StoredFile, batch_messages: int, batch_bytes: int) -> 
     else:
         batches = kafka_records.parquet_batches(stored, source, metadata, **limits)
     wrapping = Wrapping.PLAIN if rows else Wrapping.KAFKA
-    return Content(container=PARQUET, wrapping=wrapping, batches=stored.while_unchanged(batches))
+    return DumpContent(container=PARQUET, wrapping=wrapping, batches=stored.while_unchanged(batches))
 
 
-def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None) -> Content:
+def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrapping: Wrapping | None) -> DumpContent:
     chunks = expand(stored, batch_bytes)
     text, whole = _beginning(chunks, stored.limit)
     if text.startswith(avro_file.MAGIC) or stored.path.lower().endswith(".avro"):
@@ -185,7 +185,7 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrappi
     if wrapping is None and datahub_csv.is_csv(stored.path, text):
         rows = datahub_csv.groups(chunks, stored, batch_bytes)
         batches = itertools.starmap(_plain_batch, _split(rows, batch_messages))
-        return Content(container=CSV, wrapping=Wrapping.PLAIN, batches=batches)
+        return DumpContent(container=CSV, wrapping=Wrapping.PLAIN, batches=batches)
     if wrapping is Wrapping.CONSOLE or (wrapping is None and console_lines.are_records(text, whole=whole)):
         groups = json_lines.groups(chunks, stored.path, stored.limit, console_lines.is_whole)
         container, wrapping = CONSOLE, Wrapping.CONSOLE
@@ -195,7 +195,7 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrappi
     first = list(_until_a_whole_message(groups))
     wrapping = wrapping or _wrapping([value for _, values in first for value in values])
     parts = _split(itertools.chain(first, groups), batch_messages)
-    return Content(container=container, wrapping=wrapping, batches=itertools.starmap(_TO_BATCH[wrapping], parts))
+    return DumpContent(container=container, wrapping=wrapping, batches=itertools.starmap(_TO_BATCH[wrapping], parts))
 
 
 def _wrapping(values: Sequence[bytes]) -> Wrapping:
@@ -222,13 +222,13 @@ _FIRST_GROUPS: Final = 64
 
 def _open_avro(
     stored: StoredFile, text: bytes, chunks: Iterator[bytes], batch_messages: int, batch_bytes: int
-) -> Content:
+) -> DumpContent:
     if not text.startswith(avro_file.MAGIC):
         raise LandingError(f"{stored.path}: named .avro but does not begin as Avro; fetch the file again, or rename it")
     whole = itertools.chain((text,), chunks)
     found = avro_file.opened(stored, whole, batch_messages=batch_messages, batch_bytes=batch_bytes)
     wrapping = Wrapping.KAFKA if found.kafka else Wrapping.PLAIN
-    return Content(container=AVRO, wrapping=wrapping, batches=found.batches)
+    return DumpContent(container=AVRO, wrapping=wrapping, batches=found.batches)
 
 
 def _beginning(chunks: Iterator[bytes], limit: int) -> tuple[bytes, bool]:

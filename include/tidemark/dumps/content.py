@@ -17,7 +17,7 @@ from tidemark.text import first_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class DumpContent:
     """What a dump file holds, judged by its beginning; ``container`` is as in ``Inspection``."""
 
     container: str
@@ -34,15 +34,15 @@ _Arguments = ParamSpec("_Arguments")
 
 
 def guarded(
-    read: Callable[Concatenate[StoredFile, _Arguments], Content],
-) -> Callable[Concatenate[StoredFile, _Arguments], Content]:
+    read: Callable[Concatenate[StoredFile, _Arguments], DumpContent],
+) -> Callable[Concatenate[StoredFile, _Arguments], DumpContent]:
     """Return the function that opens a file, so that it and its batches raise a ``LandingError`` for whatever fails.
 
     What the caller does with a batch is not covered: a store that cannot be written is no fault of the file.
     """
 
     @functools.wraps(read)
-    def opened(stored: StoredFile, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Content:
+    def opened(stored: StoredFile, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> DumpContent:
         with _refusing(stored.path):
             content = read(stored, *args, **kwargs)
         return replace(content, batches=_batches(stored.path, content.batches))

@@ -13,7 +13,7 @@ from tidemark.dumps.growth import Beginning, Rest
 from tidemark.dumps.hashing import Hashed, ToHash, hashed
 from tidemark.dumps.wrapping import Reading
 from tidemark.errors import LandingError
-from tidemark.lake.data_files import Target, Writer, WrittenFile
+from tidemark.lake.data_files import FileWriter, TableFolder, WrittenFile
 from tidemark.lake.log_schemas import RAW
 from tidemark.values.sealed_messages import SEALED, sealed_messages
 from tidemark.values.sealing import Keys
@@ -63,7 +63,7 @@ def hash_dumps(task: bytes) -> bytes:
 
 
 def land(
-    task: bytes, *, batch: int, landed_at: int, target: Target, reading: Reading, keys: Keys | None = None
+    task: bytes, *, batch: int, landed_at: int, target: TableFolder, reading: Reading, keys: Keys | None = None
 ) -> bytes:
     """Write the messages of dump files (``list[list[Dump]]``) as rows of ``raw``, and return the ``Landing``.
 
@@ -72,11 +72,11 @@ def land(
     Each inner list has files with the same content. Its first sound file lands: the name may decide how a file is read,
     so one of them may be sound where another is not.
     """
-    shared = Writer(target)
+    shared = FileWriter(target)
     done = Landing()
     for same in msgspec.json.decode(task, type=list[list[Dump]]):
         for dump in same:
-            own = Writer(target)
+            own = FileWriter(target)
             landed = _landed(dump, partial(_write, own, batch, landed_at, dump, keys), reading)
             done.landed.append(landed)
             if landed.problem is None:
@@ -87,7 +87,9 @@ def land(
     return msgspec.json.encode(done)
 
 
-def _write(writer: Writer, batch: int, landed_at: int, dump: Dump, keys: Keys | None, messages: pa.RecordBatch) -> None:
+def _write(
+    writer: FileWriter, batch: int, landed_at: int, dump: Dump, keys: Keys | None, messages: pa.RecordBatch
+) -> None:
     """Write messages of a dump file."""
     values = {
         "batch": batch,

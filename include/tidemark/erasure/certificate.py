@@ -18,7 +18,7 @@ from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure.search import Places
 from tidemark.erasure.subject import ErasedRow
 from tidemark.lake import file_edits, names, purging
-from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures
@@ -27,7 +27,7 @@ from tidemark.normalization.erased_keys import Erasure
 FOLDER = "erasures"
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SearchedTable(msgspec.Struct, frozen=True, kw_only=True):
     """One table that was searched."""
 
     files: int
@@ -63,7 +63,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Events that were committed up to then are of the erased row."""
     cut: int | None
     searched_at: str
-    places: dict[str, Place]
+    places: dict[str, SearchedTable]
     newer_events: int
     """Events of the key that came after the erasure: they are of a new row."""
     unread_messages: dict[str, list[int]]
@@ -102,9 +102,9 @@ def searched(
     ledger: Ledger,
     subject: ErasedRow,
     places: Places,
-    removed: Mapping[str, Found],
+    removed: Mapping[str, RowsFound],
     erased: Sequence[Erasure] = (),
-) -> dict[str, Place]:
+) -> dict[str, SearchedTable]:
     """Return every table of the subject's source that may hold its rows, with what is in its files now.
 
     Args:
@@ -121,7 +121,7 @@ def searched(
     }
 
 
-def compared(lake: Lake, edit: Edit, removed: Found) -> dict[str, Place]:
+def compared(lake: Lake, edit: Edit, removed: RowsFound) -> dict[str, SearchedTable]:
     """Return the ledger's comparisons with the source database, as ``searched`` returns the other tables.
 
     Files that no snapshot has may be young ones, which stay (``purging.purge_shared``). They are searched too.
@@ -160,14 +160,14 @@ def tables_searched(
         yield str(identifier), table, edit
 
 
-def _place(table: Table, edit: Edit, removed: Found) -> Place:
+def _place(table: Table, edit: Edit, removed: RowsFound) -> SearchedTable:
     return _place_among(table, edit, removed, [path for _, path in purging.stored_files(table)])
 
 
-def _place_among(table: Table, edit: Edit, removed: Found, stored: Sequence[str]) -> Place:
+def _place_among(table: Table, edit: Edit, removed: RowsFound, stored: Sequence[str]) -> SearchedTable:
     found = file_edits.find(table, edit)
     used = purging.files_of(table)
-    return Place(
+    return SearchedTable(
         files=len(stored),
         unused_files=sum(path not in used for path in stored),
         removed_rows=removed.rows,

@@ -15,7 +15,7 @@ from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.lake import file_edits, names, purging
 from tidemark.lake.data_files import Partition
-from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.filters import among, equals
 from tidemark.lake.lake import Lake, with_columns
 from tidemark.lake.retries import retried
@@ -95,7 +95,7 @@ def _value(column: KeyColumn, text: str) -> str | None:
 
 
 @_retried
-def erase(lake: Lake, edit: Edit) -> Found:
+def erase(lake: Lake, edit: Edit) -> RowsFound:
     """Take the keys out, and return how many comparisons had one."""
     table, schema = lake.find(TABLE), SCHEMAS[ReconciliationRow.TABLE]
     if table is None or not file_edits.find(table, edit).files:

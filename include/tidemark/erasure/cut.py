@@ -15,7 +15,7 @@ from tidemark.erasure.subject import ErasedRow
 from tidemark.erasure.targets import targets_of
 from tidemark.lake import feeds, file_edits, names, pending_schema, purging
 from tidemark.lake.branches import branch_from_main, head
-from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
@@ -86,13 +86,13 @@ def _covered(holds: _Holds, erasures: Sequence[Erasure]) -> _Holds:
     return covered
 
 
-def find(lake: Lake, ledger: Ledger, subject: ErasedRow) -> dict[str, Found]:
+def find(lake: Lake, ledger: Ledger, subject: ErasedRow) -> dict[str, RowsFound]:
     """Return by table how many files and rows of the subject there are."""
     edits = tables_of(lake, ledger, subject)
     return {str(identifier): file_edits.find(table, edit) for identifier, table, edit in edits}
 
 
-def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tuple[int, dict[str, Found]]:
+def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tuple[int, dict[str, RowsFound]]:
     """Publish the tables without the subject, in a cut of its own, whose number is returned with what was removed.
 
     A cut that is under way is dropped: the next compact builds it again, on what is published then. No check judges
@@ -109,7 +109,7 @@ def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tupl
         raise ValueError("a published table has a published cut")
     number = cuts.next_number(lake, ledger)
     branch = names.candidate_branch(number)
-    removed: dict[str, Found] = {}
+    removed: dict[str, RowsFound] = {}
     for identifier, table, edit in tables_of(lake, ledger, subject):
         candidate = branch_from_main(pending_schema.plan_pending(table, number, {}, {}), branch)
         schema = candidate.schema().as_arrow()

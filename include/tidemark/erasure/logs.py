@@ -16,7 +16,7 @@ from tidemark.erasure.search import Places
 from tidemark.erasure.subject import ErasedRow, Place
 from tidemark.lake import file_edits, names
 from tidemark.lake.data_files import Partition
-from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.filters import among, equals, unset
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED, RowKind
@@ -116,7 +116,7 @@ def count_events(lake: Lake, subject: ErasedRow, places: Places) -> int:
     return file_edits.find(lake.load(names.change_log(subject.source)), change_log_edit(subject, places.events)).rows
 
 
-def erase_events(lake: Lake, subject: ErasedRow, places: Places) -> dict[str, Found]:
+def erase_events(lake: Lake, subject: ErasedRow, places: Places) -> dict[str, RowsFound]:
     """Take the rows out of the change log, and return what was removed.
 
     This comes last. If the command is given again, only the change log shows which keys the row had in earlier eras.
@@ -127,9 +127,9 @@ def erase_events(lake: Lake, subject: ErasedRow, places: Places) -> dict[str, Fo
     return {str(names.change_log(subject.source)): file_edits.apply(lake, log, CHANGE_LOG, edit)}
 
 
-def erase_messages(lake: Lake, subject: ErasedRow, places: Places, *, unread: bool) -> dict[str, Found]:
+def erase_messages(lake: Lake, subject: ErasedRow, places: Places, *, unread: bool) -> dict[str, RowsFound]:
     """Take the rows out of raw and the quarantine, one commit each, and return what was removed of each."""
-    removed: dict[str, Found] = {}
+    removed: dict[str, RowsFound] = {}
     messages = places.taken(unread=unread)
     quarantine = lake.find(names.quarantine(subject.source))
     if messages and quarantine is not None:

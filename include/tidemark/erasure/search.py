@@ -67,7 +67,7 @@ def search(
 
     events, newer = events_of(subject, covers)
     raw, log = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))
-    read_from = lake.target(raw, RAW)
+    read_from = lake.folder_of(raw, RAW)
     parts = list(inputs.parts(raw, AlwaysTrue()))
     decoding = replace(
         decoding_of(ledger, source, parts, read_from, log, ledger.files()),

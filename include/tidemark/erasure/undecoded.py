@@ -94,7 +94,7 @@ def search(lake: Lake, subject: ErasedRow, keys: Keys | None) -> Undecoded:
     if quarantine is None:
         return Undecoded(unread, unsearched)
     parts = inputs.quarantined(quarantine, unset("object"), lake.load(names.raw(subject.source)))
-    read_from, fields = lake.target(quarantine, QUARANTINE), ["file", "place", "value", SEALED]
+    read_from, fields = lake.folder_of(quarantine, QUARANTINE), ["file", "place", "value", SEALED]
     for rows in (rows for part, _ in parts for rows in messages_in(part, read_from, keys, fields)):
         columns = (rows.column(name).to_pylist() for name in ("file", "place", "value"))
         for file, place, text in zip(*columns, strict=True):

@@ -114,7 +114,7 @@ def differing(
         rows: ``stored``, as they were before the events.
         dead: ``k0 .. kn`` and ``died_at`` of keys that were deleted.
         plan: the table's plan.
-        seen: ``row_needs.Known.seen``.
+        seen: ``row_needs.TableBefore.seen``.
         added: columns that not all rows were written with: a null there is no value.
     """
     keys, numbers, rises = key_names(plan), value_numbers(plan), row_needs.RISES

@@ -35,7 +35,7 @@ _NO_NUMBER = "010"
 """The encoded number 0."""
 
 
-class Change(NamedTuple):
+class PlacedChange(NamedTuple):
     """A change at the place: its encoded position, and a hash of what it says."""
 
     position: str
@@ -75,7 +75,7 @@ def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """
     rows = (row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
     for _, of_place in groupby(rows, key=lambda row: row[0]):
-        changes = [Change(position, content) for _, position, content in of_place]
+        changes = [PlacedChange(position, content) for _, position, content in of_place]
         columns = zip(
             *((change.position, *said) for change, said in zip(changes, judge(changes), strict=True)), strict=True
         )
@@ -84,7 +84,7 @@ def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def judge(changes: Sequence[Change]) -> list[Judged]:
+def judge(changes: Sequence[PlacedChange]) -> list[Judged]:
     """Return what became of each change.
 
     Args:
@@ -105,7 +105,7 @@ def judge(changes: Sequence[Change]) -> list[Judged]:
     return verdicts
 
 
-def _sent(nth: int, change: Change) -> _Sent:
+def _sent(nth: int, change: PlacedChange) -> _Sent:
     _, _, behind = change.position.partition(DELIVERY)
     delivery, _, rest = behind.rpartition(DELIVERY_END)
     number, kind, *order, place = delivery.split(".")

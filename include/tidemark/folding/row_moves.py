@@ -36,7 +36,7 @@ LACKS, SPOT = "lacks", "spot"
 _UNKNOWN = "the row came from another key, or from none that is known, and these columns were not captured: "
 
 
-class Pairs(NamedTuple):
+class Moves(NamedTuple):
     """The INSERTs with placeholders that have a DELETE at their place."""
 
     rows: DataFrame
@@ -63,7 +63,7 @@ def near(changes: DataFrame) -> DataFrame:
     return pairs.join(F.broadcast(spots), SPOT, "left_semi")
 
 
-def pairs(acted: DataFrame, plan: Plan) -> Pairs:
+def pairs(acted: DataFrame, plan: Plan) -> Moves:
     """Return the pairs; a place with more than one DELETE or INSERT has none.
 
     The order of a pair is the order in the log, not the order of delivery: its two records have different keys, so they
@@ -88,7 +88,7 @@ def pairs(acted: DataFrame, plan: Plan) -> Pairs:
     alone = (F.col("deletes") == 1) & (F.col("writes") == 1) & (F.col("old.order") < F.col("new.order"))
     olds = [F.col(f"old.{key}").alias(old) for key, old in zip(keys, _old_names(plan), strict=True)]
     rows = counted.where(alone).select("lookup", "came_in", "new.*", *olds, F.col("old.position").alias("until"))
-    return Pairs(rows.drop("order").withColumnRenamed("position", "came"))
+    return Moves(rows.drop("order").withColumnRenamed("position", "came"))
 
 
 def _lookup() -> Expression:
@@ -100,7 +100,7 @@ def _old_names(plan: Plan) -> list[str]:
     return [f"o{place}" for place in range(len(plan.key))]
 
 
-def lookups(acted: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
+def lookups(acted: DataFrame, found: Moves, plan: Plan) -> DataFrame:
     """Return where the values that INSERTs lack are looked up; an INSERT without its DELETE is not among them.
 
     Returns:
@@ -118,7 +118,7 @@ def _just_after(position: str) -> Expression:
     return F.concat(F.col(position), F.lit(" "))
 
 
-def behind(missing: DataFrame, found: Pairs, plan: Plan) -> DataFrame:
+def behind(missing: DataFrame, found: Moves, plan: Plan) -> DataFrame:
     """Return where to look further: the key that a row moved from, which moved again.
 
     Args:
@@ -165,7 +165,7 @@ def events_of(acted: DataFrame, wanted: DataFrame, plan: Plan, truncates: Trunca
     return with_begun.where(own).drop("until")
 
 
-def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expression) -> DataFrame:
+def late(acted: DataFrame, found: Moves, plan: Plan, after: int, taken: Expression) -> DataFrame:
     """Return new events of rows before they moved, where the INSERT came in an earlier batch, and was filled or not.
 
     Args:
@@ -183,7 +183,7 @@ def late(acted: DataFrame, found: Pairs, plan: Plan, after: int, taken: Expressi
     return before.groupBy(*keys, "position").agg(F.max("taken").alias("taken")).where(~F.col("taken"))
 
 
-def moved_after(found: Pairs, position: str, after: int) -> DataFrame:
+def moved_after(found: Moves, position: str, after: int) -> DataFrame:
     """Return the pairs behind a position whose INSERT came in a batch up to ``after``."""
     return found.rows.where((F.col("came_in") <= after) & (F.col("until") > position))
 

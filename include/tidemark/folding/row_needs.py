@@ -27,7 +27,7 @@ ROW, NO_ROW, UNKNOWN, ANY = 1, -1, 0, 2
 """What an event needs or leaves."""
 
 
-class Known(NamedTuple):
+class TableBefore(NamedTuple):
     """What is known of a table as a whole before its new events."""
 
     emptied: bool
@@ -86,7 +86,7 @@ def _is_broken(needs: Expression, left: Expression, behind: Expression) -> Expre
     return F.coalesce((needs * left == -1) & (behind != log_places.log_place()), F.lit(False))
 
 
-def judged(acted: DataFrame, stored: DataFrame, dead: DataFrame, known: Known, plan: Plan) -> DataFrame:
+def judged(acted: DataFrame, stored: DataFrame, dead: DataFrame, known: TableBefore, plan: Plan) -> DataFrame:
     """Return the actions that contradict the rows or the actions before them.
 
     Args:
@@ -142,7 +142,7 @@ def rises(plan: Plan, seen: int | None, order: WindowSpec) -> Expression:
 
     Args:
         plan: the table's.
-        seen: ``Known.seen``.
+        seen: ``TableBefore.seen``.
         order: ``order_of_key``.
     """
     if not plan.ranks_copies and not plan.has_deliveries:
@@ -154,7 +154,7 @@ def rises(plan: Plan, seen: int | None, order: WindowSpec) -> Expression:
     return later if plan.ranks_copies else log_places.has_delivery() | later
 
 
-def _stood(known: Known, newest: Expression) -> Expression:
+def _stood(known: TableBefore, newest: Expression) -> Expression:
     """Return what an event found that no other new one is before: a late one is not judged, nor what a load overtook.
 
     Args:

@@ -16,8 +16,8 @@ from tidemark.folding.frames import key_names
 from tidemark.tables.plan import Plan
 
 
-class Truncate(NamedTuple):
-    """A statement that emptied a table, or one shard of it."""
+class TruncateEvent(NamedTuple):
+    """A TRUNCATE of a table, or of one shard of it."""
 
     position: str
     at: int
@@ -29,7 +29,7 @@ class Truncate(NamedTuple):
 class Truncates:
     """The TRUNCATEs that are known of a table."""
 
-    def __init__(self, known: Iterable[Truncate]) -> None:
+    def __init__(self, known: Iterable[TruncateEvent]) -> None:
         """Take all that are known, in any order."""
         self.known = tuple(sorted(set(known)))
         self.newest = {each.shard: each for each in self.known}

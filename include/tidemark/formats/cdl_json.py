@@ -139,7 +139,7 @@ def decode(message: Message, options: Options) -> list[Event]:
     return [_change(found, payload, envelope.schema, options)]
 
 
-class Found(NamedTuple):
+class EventFacts(NamedTuple):
     """The facts beside the images, which each version writes in its own way."""
 
     operation: Operation
@@ -152,14 +152,14 @@ class Found(NamedTuple):
     of_database: str | None = None
 
 
-def _found(payload: Payload, message: Message, options: Options) -> Found:
+def _found(payload: Payload, message: Message, options: Options) -> EventFacts:
     version = payload.message_version or VERSIONS[payload.OPERATION is None]
     if version not in VERSIONS:
         raise MalformedMessageError(f"`message_version` is {version[:20]!r}; known are {' and '.join(VERSIONS)}")
     return _cdl_found(payload, message, options) if version == "1.0" else _debezium_found(payload, message, options)
 
 
-def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
+def _cdl_found(payload: Payload, message: Message, options: Options) -> EventFacts:
     """Return the facts of a message of version 1.0."""
     operation = OPERATIONS.get(payload.OPERATION or "")
     if operation is None:
@@ -169,7 +169,7 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     committed_at = _cdl.micros(payload.TIMESTAMP)
     tx_id = properties.get("txid")
     lsn = _cdl.lsn(properties.get("lsn"))
-    return Found(
+    return EventFacts(
         operation=operation,
         table=_table(None, payload.SEG_OWNER, payload.TABLE_NAME, options),
         position=_cdl.position(lsn, message, operation, needs_lsn=_cdl.lsn_of(_connector(payload))),
@@ -180,7 +180,7 @@ def _cdl_found(payload: Payload, message: Message, options: Options) -> Found:
     )
 
 
-def _debezium_found(payload: Payload, message: Message, options: Options) -> Found:
+def _debezium_found(payload: Payload, message: Message, options: Options) -> EventFacts:
     """Return the facts of a message of version 2.0."""
     operation = DEBEZIUM_OPERATIONS.get(payload.op or "")
     if operation is None:
@@ -189,7 +189,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     committed_at = debezium_source.micros(source.ts_us, source.ts_ms)
     is_loaded = operation is Operation.INSERT and not debezium_source.is_streamed(source)
     lsn = None if is_loaded else _cdl.lsn(source.lsn)
-    return Found(
+    return EventFacts(
         operation=Operation.SNAPSHOT if is_loaded else operation,
         table=_table(source.db, source.schema, source.table, options),
         position=_cdl.position(lsn, message, operation, needs_lsn=source.connector or "version 2.0"),
@@ -201,7 +201,7 @@ def _debezium_found(payload: Payload, message: Message, options: Options) -> Fou
     )
 
 
-def _change(found: Found, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
+def _change(found: EventFacts, payload: Payload, schema: msgspec.Raw, options: Options) -> ChangeEvent:
     layouts = _cdl.layouts(bytes(schema)) if schema else None
     operation, before, after = found.operation, image_of(payload.before), found.after
     unique = image_of(payload.unique)

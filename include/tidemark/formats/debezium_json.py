@@ -126,7 +126,7 @@ def _looked_at_closely(value: bytes, message: Message, options: Options) -> Even
     return _of_envelope(message, read(_payload, msgspec.json.encode(known)), msgspec.Raw(schema or b""), options)
 
 
-def _beside_others(found: Mapping[str, msgspec.Raw], fields: flattened.Added) -> dict[str, msgspec.Raw] | None:
+def _beside_others(found: Mapping[str, msgspec.Raw], fields: flattened.AddedFields) -> dict[str, msgspec.Raw] | None:
     """Return the members of the payload of ``{schema, payload, ...}``; None for a row with columns of these names.
 
     What a tool puts beside them, such as headers, is no part of the change.

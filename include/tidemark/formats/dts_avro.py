@@ -32,7 +32,7 @@ from tidemark.formats import Traits
 from tidemark.formats._dts import charsets as dts_charsets
 from tidemark.formats._dts import record as dts_record
 from tidemark.formats._dts.ddl import DIALECTS, refuse_row_change, subject_of, truncated
-from tidemark.formats._dts.fields import Fields, merged
+from tidemark.formats._dts.fields import FieldList, merged
 from tidemark.formats._dts.names import key_of, table_of
 from tidemark.formats._dts.places import is_physical, placing_of, position_of, ranks_by_commit
 from tidemark.formats._dts.record import Image, Record
@@ -146,7 +146,7 @@ def _style_of(source: str, charset: str | None, fraction: str, *, physical: bool
 
 def _row(record: Record, operation: Operation, message: Message, options: Options) -> ChangeEvent:
     before, after = record.before, record.after
-    if isinstance(before, str) or isinstance(after, str) or not isinstance(record.fields, Fields):
+    if isinstance(before, str) or isinstance(after, str) or not isinstance(record.fields, FieldList):
         raise MalformedMessageError(
             f"a text where the columns of a row belong, and the operation is {record.operation}"
         )
@@ -178,7 +178,7 @@ def _row(record: Record, operation: Operation, message: Message, options: Option
     )
 
 
-def _shape(fields: Fields, before: Image | None, after: Image | None) -> Shape:
+def _shape(fields: FieldList, before: Image | None, after: Image | None) -> Shape:
     if not fields.names:
         raise MalformedMessageError("`fields` is empty: a row without columns")
     if before is not None and after is not None:
@@ -187,7 +187,7 @@ def _shape(fields: Fields, before: Image | None, after: Image | None) -> Shape:
     return fields.shape(image.kinds if image else ())
 
 
-def _json(fields: Fields, image: Image | None) -> bytes | None:
+def _json(fields: FieldList, image: Image | None) -> bytes | None:
     """Return an image as a JSON object, without columns that were not captured."""
     if image is None:
         return None
@@ -197,7 +197,7 @@ def _json(fields: Fields, image: Image | None) -> bytes | None:
     return _encode(row)
 
 
-def _absent(fields: Fields, after: Image | None) -> tuple[str, ...]:
+def _absent(fields: FieldList, after: Image | None) -> tuple[str, ...]:
     if after is None or NONE not in after.kinds:
         return ()
     return tuple(name for name, kind in zip(fields.names, after.kinds, strict=True) if kind == NONE)

@@ -40,7 +40,7 @@ class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FileReading:
     """What is read of the files; it can be pickled."""
 
     filesystem: pafs.FileSystem
@@ -53,7 +53,7 @@ class Reading:
         return pa.schema([*(field for _, field in self.fields), pa.field(SIDE, pa.int32())])
 
 
-def read(reading: Reading, changed: ChangedFile) -> Iterator[pa.RecordBatch]:
+def read(reading: FileReading, changed: ChangedFile) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that went or came, with ``SIDE``."""
     gone_before = _deleted(reading, changed.location, changed.before)
     gone_after = _deleted(reading, changed.location, changed.after)
@@ -69,13 +69,13 @@ def read(reading: Reading, changed: ChangedFile) -> Iterator[pa.RecordBatch]:
                 yield from _rows(reading, file, number, places, side)
 
 
-def read_task(reading: Reading, task: bytes) -> Iterator[pa.RecordBatch]:
+def read_task(reading: FileReading, task: bytes) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file, which a task names as JSON."""
     return read(reading, msgspec.json.decode(task, type=ChangedFile))
 
 
 def _rows(
-    reading: Reading, file: pq.ParquetFile, group: int, places: Sequence[str | None], side: npt.NDArray[np.int32]
+    reading: FileReading, file: pq.ParquetFile, group: int, places: Sequence[str | None], side: npt.NDArray[np.int32]
 ) -> Iterator[pa.RecordBatch]:
     names = [name for name in places if name is not None]
     start = 0
@@ -93,13 +93,13 @@ def _rows(
         yield pa.record_batch([*columns, pa.array(sides[sides != 0])], schema=reading.schema)
 
 
-def _places(file: pq.ParquetFile, reading: Reading) -> list[str | None]:
+def _places(file: pq.ParquetFile, reading: FileReading) -> list[str | None]:
     """Return the name that each column has in a file; None for a column that the file does not have."""
     found = {int((field.metadata or {}).get(_FIELD_ID, -1)): field.name for field in file.schema_arrow}
     return [found.get(number) for number, _ in reading.fields]
 
 
-def _deleted(reading: Reading, location: str, paths: Sequence[str] | None) -> npt.NDArray[np.int64] | None:
+def _deleted(reading: FileReading, location: str, paths: Sequence[str] | None) -> npt.NDArray[np.int64] | None:
     """Return the positions of the rows of a data file that delete files name; None where there is no data file."""
     if paths is None:
         return None

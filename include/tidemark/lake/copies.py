@@ -82,7 +82,7 @@ class _Beside(Lake):
             return
 
 
-class Emptied(_Beside):
+class EmptyLake(_Beside):
     """The lake with an empty table in place of each table that is not a log, made at the first ``ensure``."""
 
     def __init__(self, lake: Lake) -> None:
@@ -160,9 +160,9 @@ class Emptied(_Beside):
 
 
 @contextmanager
-def emptied(lake: Lake) -> Iterator[Emptied]:
+def emptied(lake: Lake) -> Iterator[EmptyLake]:
     """Yield the lake with empty tables to build in, and drop them afterwards."""
-    beside = Emptied(lake)
+    beside = EmptyLake(lake)
     try:
         yield beside
     finally:

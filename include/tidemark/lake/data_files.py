@@ -33,8 +33,8 @@ Partition = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The place where workers write files of a table, with the access to it; it can be pickled."""
+class TableFolder:
+    """The folder where workers write and read files of a table, with the access to it; it can be pickled."""
 
     filesystem: pafs.FileSystem
     folder: str
@@ -60,10 +60,10 @@ class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
     """The file's Parquet metadata, so that nobody has to read it again."""
 
 
-class Writer:
+class FileWriter:
     """A writer of the rows of one task, with at most one open file for each partition."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: TableFolder) -> None:
         self._target = target
         self._open: dict[Partition, _File] = {}
         self._written: list[WrittenFile] = []
@@ -88,7 +88,7 @@ class Writer:
             self._close(partition)
         return self._written
 
-    def hand_over(self, to: Writer) -> list[WrittenFile]:
+    def hand_over(self, to: FileWriter) -> list[WrittenFile]:
         """Close every file, and return all files that were written.
 
         Rows of partitions that have no file yet are passed to another writer.
@@ -108,7 +108,7 @@ class Writer:
         self._written.append(self._open.pop(partition).close(partition))
 
 
-def remove(files: Iterable[WrittenFile], target: Target) -> None:
+def remove(files: Iterable[WrittenFile], target: TableFolder) -> None:
     """Delete files that no snapshot has."""
     for file in files:
         target.filesystem.delete_file(f"{target.folder}/{file.location.rpartition('/')[2]}")
@@ -117,7 +117,7 @@ def remove(files: Iterable[WrittenFile], target: Target) -> None:
 class _File:
     """One file of a partition. It is created with its first row group; until then its rows are in memory only."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: TableFolder) -> None:
         self._target = target
         self._name = f"{uuid.uuid4()}.parquet"
         self._output: tuple[pa.NativeFile, pq.ParquetWriter] | None = None

@@ -21,7 +21,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake.branches import BRINGS, KEPT_MARKER, MARKER, ancestry, head, marker
 from tidemark.lake.commits import commit_files
-from tidemark.lake.data_files import Partition, Target, Writer
+from tidemark.lake.data_files import FileWriter, Partition, TableFolder
 from tidemark.lake.lake import Lake
 
 _READ = frozenset({FileFormat.PARQUET, FileFormat.ORC, FileFormat.PUFFIN})
@@ -41,11 +41,11 @@ class Edit:
     """Returns what takes the place of these rows, given their partition; nothing by default."""
     plain: Sequence[str] = ()
     bounded: Sequence[str] = ()
-    """Of the files that are written: see ``data_files.Target``."""
+    """Of the files that are written: see ``data_files.TableFolder``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RowsFound:
     """The rows that an edit is about."""
 
     files: int = 0
@@ -54,14 +54,16 @@ class Found:
     skipped: int = 0
     """That are in the files although a delete hides them."""
 
-    def __add__(self, other: Found) -> Found:
-        return Found(files=self.files + other.files, rows=self.rows + other.rows, skipped=self.skipped + other.skipped)
+    def __add__(self, other: RowsFound) -> RowsFound:
+        return RowsFound(
+            files=self.files + other.files, rows=self.rows + other.rows, skipped=self.skipped + other.skipped
+        )
 
 
-NOTHING = Found()
+NOTHING = RowsFound()
 
 
-def find(table: Table, edit: Edit, branch: str = MAIN_BRANCH) -> Found:
+def find(table: Table, edit: Edit, branch: str = MAIN_BRANCH) -> RowsFound:
     """Return how many files and rows an edit concerns."""
     return sum((found for _, found in _touched(table, edit, branch)), NOTHING)
 
@@ -79,7 +81,7 @@ def obstacle(table: Table, edit: Edit, branch: str = MAIN_BRANCH) -> str | None:
     return None
 
 
-def apply(lake: Lake, table: Table, schema: pa.Schema, edit: Edit, branch: str = MAIN_BRANCH) -> Found:
+def apply(lake: Lake, table: Table, schema: pa.Schema, edit: Edit, branch: str = MAIN_BRANCH) -> RowsFound:
     """Replace the files that hold the rows, in one commit that keeps the table's markers; return what was found.
 
     A second commit changes nothing: it leaves the entries of the replaced files, which have bounds of their values,
@@ -95,8 +97,8 @@ def apply(lake: Lake, table: Table, schema: pa.Schema, edit: Edit, branch: str =
     replaced = [task.file for task, _ in touched]
     dangling = _dangling(table, replaced, branch)
     if touched or dangling:
-        target = lake.target(table, schema, plain=edit.plain, bounded=edit.bounded)
-        writer = Writer(target)
+        target = lake.folder_of(table, schema, plain=edit.plain, bounded=edit.bounded)
+        writer = FileWriter(target)
         for task, _ in touched:
             _require_current_spec(table, task)
             _rewrite(table, task, edit, partial(_write, writer, target))
@@ -117,7 +119,7 @@ def markers(table: Table, branch: str = MAIN_BRANCH) -> dict[str, str]:
     return {MARKER + name: value for name in sorted(names) if (value := marker(table, name, branch)) is not None}
 
 
-def _touched(table: Table, edit: Edit, branch: str) -> Iterator[tuple[FileScanTask, Found]]:
+def _touched(table: Table, edit: Edit, branch: str) -> Iterator[tuple[FileScanTask, RowsFound]]:
     for task in _planned(table, edit, branch):
         if unreadable := _unreadable(table, task):
             raise ConfigurationError(f"{unreadable}. Rewrite the table's files as Parquet, then run this again")
@@ -125,7 +127,7 @@ def _touched(table: Table, edit: Edit, branch: str) -> Iterator[tuple[FileScanTa
         every = _holding(table, edit, FileScanTask(task.file))
         if every:
             seen = _holding(table, edit, task) if task.delete_files else every
-            yield task, Found(files=1, rows=seen, skipped=every - seen)
+            yield task, RowsFound(files=1, rows=seen, skipped=every - seen)
 
 
 def _planned(table: Table, edit: Edit, branch: str) -> Iterable[FileScanTask]:
@@ -177,7 +179,7 @@ def _rewrite(table: Table, task: FileScanTask, edit: Edit, write: Callable[[Part
             write(other, instead)
 
 
-def _write(writer: Writer, target: Target, partition: Partition, rows: pa.RecordBatch) -> None:
+def _write(writer: FileWriter, target: TableFolder, partition: Partition, rows: pa.RecordBatch) -> None:
     if rows.num_rows:
         fitting = pa.Table.from_batches([rows]).select(target.schema.names).cast(target.schema)
         for batch in fitting.combine_chunks().to_batches():

@@ -29,7 +29,7 @@ from tidemark.lake import known_metadata, known_schemas
 from tidemark.lake.branches import MARKER
 from tidemark.lake.catalog import catalog_name, catalog_properties, opening, require_catalog, spark_properties
 from tidemark.lake.commits import commit_files
-from tidemark.lake.data_files import Target, WrittenFile
+from tidemark.lake.data_files import TableFolder, WrittenFile
 from tidemark.lake.fences import guarded
 from tidemark.lake.known_statements import remembering
 from tidemark.lake.names import Identifier
@@ -151,9 +151,9 @@ class Lake:
             if not self.catalog.namespace_exists(name):
                 raise
 
-    def target(
+    def folder_of(
         self, table: Table, schema: pa.Schema, *, plain: Iterable[str] = (), bounded: Iterable[str] = ()
-    ) -> Target:
+    ) -> TableFolder:
         """Return what workers need to write files of a table with the columns of ``schema``.
 
         Raises:
@@ -167,7 +167,7 @@ class Lake:
         filesystem.create_dir(folder, recursive=True)
         ids = with_columns(table, schema).schema().as_arrow()
         with_ids = pa.schema([_with_id(field, ids.field(field.name)) for field in schema])
-        return Target(
+        return TableFolder(
             filesystem=filesystem,
             folder=folder,
             location=location,
@@ -192,7 +192,7 @@ class Lake:
 
         Args:
             table: an append-only table.
-            files: the results of ``data_files.Writer.close``.
+            files: the results of ``data_files.FileWriter.close``.
             properties: entries for the snapshot's summary, named without the prefix ``MARKER``.
             instead_of: selects the rows that the files replace, which must be whole partitions.
             branch: branch that gets the snapshot.

@@ -98,7 +98,7 @@ class Lease:
             self._renewed = asked
 
 
-class Taker:
+class LeaseTaker:
     """Somebody who wants a source: what it has seen of the lease so far."""
 
     def __init__(self, source: str) -> None:

@@ -180,7 +180,7 @@ def _taker(source: str) -> Taker:
             return _FileTaker(file=_file(url, name))
         if url.get_backend_name() == _POSTGRESQL:
             return _AdvisoryTaker(url=url, source=source, key=_key(name))
-        return leases.Taker(source)
+        return leases.LeaseTaker(source)
 
 
 def _database(properties: Mapping[str, str]) -> URL:

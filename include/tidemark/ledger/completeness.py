@@ -66,7 +66,7 @@ class Scope:
         return min((-math.inf if at is None else at for at in times), default=math.inf)
 
 
-class Landed(msgspec.Struct, kw_only=True):
+class LandedTables(msgspec.Struct, kw_only=True):
     """What is known of a source's tables; it goes to workers."""
 
     tables: Times = {}

@@ -19,7 +19,7 @@ from pyiceberg.table import FileScanTask, Table
 
 from tidemark.lake import names as table_names
 from tidemark.lake.commits import commit_files
-from tidemark.lake.data_files import Writer
+from tidemark.lake.data_files import FileWriter
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake, with_columns
 from tidemark.lake.properties import LAKE_PROPERTY, LAKE_VERSION, TABLE_PROPERTIES, require_known
@@ -207,7 +207,7 @@ def _unnamed(table: Table, where: BooleanExpression) -> pc.Expression:
 
 
 def _write(lake: Lake, table: Table, source: str, rows: pa.Table, instead_of: Sequence[FileScanTask]) -> None:
-    writer = Writer(lake.target(table, rows.schema))
+    writer = FileWriter(lake.folder_of(table, rows.schema))
     for batch in rows.to_batches():
         writer.write((source,), batch)
     commit_files(table, writer.close(), replaced=[task.file for task in instead_of])

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from pyiceberg.table import Table
 
 from tidemark.dumps.wrapping import Reading
-from tidemark.lake.data_files import Target, WrittenFile
+from tidemark.lake.data_files import TableFolder, WrittenFile
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.member_rows import UnknownMemberRow
@@ -21,7 +21,7 @@ from tidemark.ledger.tally import Tally
 from tidemark.normalization import erasures, file_order, inputs, open_transactions, protecting, tasks
 from tidemark.normalization.file_times import Disorder, disorders
 from tidemark.normalization.new_logs import NewLogs
-from tidemark.normalization.open_transactions import Known
+from tidemark.normalization.open_transactions import TransactionsBefore
 from tidemark.normalization.tasks import Decoding, Done, KnownTransactions, Outputs
 from tidemark.normalization.transaction_search import ChangeLog
 from tidemark.sources.model import Source
@@ -36,7 +36,7 @@ class Messages:
 
     parts: Sequence[spread.Part]
     """Row groups of ``raw`` or of the quarantine."""
-    read_from: Target
+    read_from: TableFolder
     """The place that workers read them from."""
 
 
@@ -45,7 +45,7 @@ class Derived:
     """What the tasks wrote. Nothing of it is committed yet."""
 
     tasks: Sequence[Done]
-    transactions: Known
+    transactions: TransactionsBefore
     """What was known of transactions before these messages."""
     log: ChangeLog
     """The change log before these messages."""
@@ -94,7 +94,7 @@ def decoding_of(
     ledger: Ledger,
     source: Source,
     parts: Sequence[spread.Part],
-    read_from: Target,
+    read_from: TableFolder,
     log: Table,
     files: Sequence[FileRow],
 ) -> Decoding:
@@ -128,7 +128,7 @@ def derive(
     source: Source,
     messages: Messages,
     log: ChangeLog,
-    quarantine: Target,
+    quarantine: TableFolder,
     batches: Mapping[int, int] = MappingProxyType({}),
 ) -> Derived:
     """Decode messages on Spark's workers, which write data files of the change log and of the quarantine.

@@ -22,7 +22,7 @@ from tidemark.events import Operation, TableId
 from tidemark.lake import file_edits, names, purging
 from tidemark.lake.branches import MARKER, marker
 from tidemark.lake.commits import commit_files
-from tidemark.lake.data_files import Partition, Target, Writer
+from tidemark.lake.data_files import FileWriter, Partition, TableFolder
 from tidemark.lake.file_edits import Edit
 from tidemark.lake.filters import among, equals
 from tidemark.lake.lake import Lake
@@ -169,7 +169,7 @@ def _without_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def carried_over(
-    raw: Table, changelog: Table, replaced: BooleanExpression, target: Target, landed_with: Mapping[int, int]
+    raw: Table, changelog: Table, replaced: BooleanExpression, target: TableFolder, landed_with: Mapping[int, int]
 ) -> Done | None:
     """Return the rows that reprocessing keeps, as if a task had written them; None if there are none.
 
@@ -184,7 +184,7 @@ def carried_over(
     places = set(zip(bare.column("file").to_pylist(), bare.column("place").to_pylist(), strict=True))
     if not places:
         return None
-    writer, tallies = Writer(target), dict[int, Tally]()
+    writer, tallies = FileWriter(target), dict[int, Tally]()
     fields = tuple(CHANGE_LOG.names)
     where = And(replaced, among("file", {file for file, _ in places}))
     for rows in changelog.scan(row_filter=where, selected_fields=fields).to_arrow_batch_reader():

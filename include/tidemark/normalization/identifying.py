@@ -28,7 +28,7 @@ _RECOGNISED: Final = frozenset({"missing_table", "missing_metadata"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FormatReading:
     """What one format makes of the messages that were tried."""
 
     format: str
@@ -60,9 +60,9 @@ class Identified:
     wrapping: Wrapping
     messages: int
     """Messages that were tried."""
-    readings: tuple[Reading, ...]
+    readings: tuple[FormatReading, ...]
     """Of the formats that read any change, the best first."""
-    nearest: Reading | None
+    nearest: FormatReading | None
     """The best reading, if no format reads any change."""
 
 
@@ -106,7 +106,7 @@ def _first(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[Message]:
             return
 
 
-def _read(name: str, sample: Sequence[Message]) -> Reading:
+def _read(name: str, sample: Sequence[Message]) -> FormatReading:
     module: Format = resolve(name)
     options = module.Options.model_validate({})
     with_metadata = informed(module)
@@ -121,7 +121,7 @@ def _read(name: str, sample: Sequence[Message]) -> Reading:
     changes = [each for each in decoded if not isinstance(each, Quarantined) and _tables(each)]
     others = [each for each in refused if each not in lacking]
     tables = dict.fromkeys(itertools.chain.from_iterable(map(_tables, changes)))
-    return Reading(
+    return FormatReading(
         format=name,
         events=len(changes),
         control=len(decoded) - len(refused) - len(changes),

@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 from tidemark.errors import ConfigurationError
 from tidemark.events import Message
 from tidemark.formats import Known, gather, informed, resolve
-from tidemark.lake.data_files import ROW_GROUP_BYTES, Target
+from tidemark.lake.data_files import ROW_GROUP_BYTES, TableFolder
 from tidemark.lake.filters import among, equals, unset
 from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.stores import path_of
@@ -69,7 +69,7 @@ def run(parts: Sequence[spread.Part], work: Callable[[bytes], bytes]) -> list[Do
     return done
 
 
-def known(source: Source, messages: Sequence[spread.Part], read_from: Target, changelog: Table) -> Known | None:
+def known(source: Source, messages: Sequence[spread.Part], read_from: TableFolder, changelog: Table) -> Known | None:
     """Return the metadata of a run; None if the format needs no metadata messages.
 
     Args:

@@ -21,7 +21,7 @@ import msgspec
 from tidemark.lake.filters import above
 from tidemark.ledger import completeness, tally
 from tidemark.ledger import transactions as ledger_transactions
-from tidemark.ledger.completeness import Landed, Scope, Times, is_whole, not_awaited
+from tidemark.ledger.completeness import LandedTables, Scope, Times, is_whole, not_awaited
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TransactionRow
 from tidemark.ledger.tally import Seen
@@ -33,7 +33,7 @@ from tidemark.normalization.transaction_tracker import TransactionsSeen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class TransactionsBefore:
     """What is known of the transactions of a source before new batches."""
 
     states: States
@@ -46,21 +46,21 @@ class Known:
         """Whether the source is known to send markers."""
         return marked(self.states)
 
-    def landed(self, *more: Mapping[str, int | None]) -> Landed:
+    def landed(self, *more: Mapping[str, int | None]) -> LandedTables:
         """Return what has landed with these tables."""
-        return Landed(tables=completeness.earliest([self.facts.tables, *more]), undelivered=self.undelivered)
+        return LandedTables(tables=completeness.earliest([self.facts.tables, *more]), undelivered=self.undelivered)
 
 
-def known(ledger: Ledger, log: ChangeLog, undelivered: tuple[str, ...]) -> Known:
+def known(ledger: Ledger, log: ChangeLog, undelivered: tuple[str, ...]) -> TransactionsBefore:
     """Return what is known of transactions as of the last batch that is committed."""
     before = states(ledger, log.done)
     found = facts(before)
     if found is None:
         found = Facts(tables=log.tables() if marked(before) else {})
-    return Known(states=before, facts=found, undelivered=undelivered)
+    return TransactionsBefore(states=before, facts=found, undelivered=undelivered)
 
 
-def settle(ledger: Ledger, before: Known, results: Sequence[Done], log: ChangeLog, newest: int) -> None:
+def settle(ledger: Ledger, before: TransactionsBefore, results: Sequence[Done], log: ChangeLog, newest: int) -> None:
     """Write to the ledger which transactions the new batches opened, closed or undid.
 
     The rows replace those that an interrupted attempt left.
@@ -139,7 +139,7 @@ def _with_earlier_parts(
     return found
 
 
-def closed_by(before: Known, scope: Scope) -> dict[str, Seen]:
+def closed_by(before: TransactionsBefore, scope: Scope) -> dict[str, Seen]:
     """Return the open transactions that are whole, as the source file has changed since."""
     waiting = {row.id: seen_of(row) for row in before.states.values() if row.id is not None and row.state == OPEN}
     return {id_: seen for id_, seen in waiting.items() if is_whole(seen, scope)}
@@ -186,7 +186,7 @@ def settle_again(ledger: Ledger, undelivered: tuple[str, ...], results: Sequence
     with_markers = marked(before) or any(task.marked for task in by_task)
     if not (with_markers or before or any(task.seen for task in by_task)):
         return
-    landed = Landed(tables=log.tables(), undelivered=undelivered)
+    landed = LandedTables(tables=log.tables(), undelivered=undelivered)
     scope = landed.scope()
     # Without markers, these rows alone say that the source has transactions over several batches.
     kept = frozenset() if with_markers else frozenset(id_ for id_ in before if id_ is not None)
@@ -204,7 +204,7 @@ def settle_again(ledger: Ledger, undelivered: tuple[str, ...], results: Sequence
         ledger.forget(TransactionRow)
 
 
-def _facts(landed: Landed, elsewhere: Iterable[Times]) -> Facts:
+def _facts(landed: LandedTables, elsewhere: Iterable[Times]) -> Facts:
     return Facts(tables=landed.tables, elsewhere=completeness.newest(elsewhere), undelivered=landed.undelivered)
 
 

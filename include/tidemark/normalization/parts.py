@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidemark.lake.data_files import Target
+from tidemark.lake.data_files import TableFolder
 from tidemark.lake.log_schemas import QUARANTINE
 from tidemark.normalization.arrow_rows import filled_batch
 from tidemark.values.sealed_messages import SEALED, unsealed_messages
@@ -45,7 +45,7 @@ class RawPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def messages_in(
-    part: RawPart, read_from: Target, keys: Keys | None = None, columns: list[str] | None = None
+    part: RawPart, read_from: TableFolder, keys: Keys | None = None, columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a part, decrypted.
 
@@ -80,7 +80,7 @@ def parted(messages: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     return messages.filter(pc.invert(is_bare)), filled_batch(columns, bare.num_rows, QUARANTINE)
 
 
-def _with_bytes(rows: pa.RecordBatch, files: Iterable[str], read_from: Target) -> pa.RecordBatch:
+def _with_bytes(rows: pa.RecordBatch, files: Iterable[str], read_from: TableFolder) -> pa.RecordBatch:
     """Return messages of the quarantine; those that lost their bytes have them from files of ``raw``."""
     bare = rows.filter(pc.is_null(rows.column(DETAIL))).select(["file", "place"])
     if not bare.num_rows:
@@ -97,7 +97,7 @@ def _with_bytes(rows: pa.RecordBatch, files: Iterable[str], read_from: Target) -
     return _exchanged(rows, pa.Table.from_batches(found), indexes) if found else rows
 
 
-def _at(places: Iterable[tuple[str, int]], files: Iterable[str], read_from: Target) -> Iterator[pa.RecordBatch]:
+def _at(places: Iterable[tuple[str, int]], files: Iterable[str], read_from: TableFolder) -> Iterator[pa.RecordBatch]:
     """Yield what files of ``raw`` have at some places."""
     known = set(places)
     numbers = pa.array({place for _, place in known}, pa.int64())

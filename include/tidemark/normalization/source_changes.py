@@ -87,7 +87,7 @@ _NEVER_SHOWN: Final = "landing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class SourceFileChange:
     """One thing that the source file says otherwise than before."""
 
     part: str
@@ -148,7 +148,7 @@ def _said_by_entry(table: Table) -> dict[str, Any]:
     return said
 
 
-def since(before: Mapping[str, Any], source: Source) -> list[Change]:
+def since(before: Mapping[str, Any], source: Source) -> list[SourceFileChange]:
     """Return what the source file says otherwise than ``declared_by`` did; parts of the source come first."""
     now = declared_by(source)
     found = list(_compared(_but_tables(before), _but_tables(now), None))
@@ -171,13 +171,13 @@ def remember(ledger: Ledger, source: Source, batch: int) -> None:
         ledger.note_source_file(SourceFileRow(batch=batch, declared=said))
 
 
-def without_effect(source: Source, ledger: Ledger) -> list[Change]:
+def without_effect(source: Source, ledger: Ledger) -> list[SourceFileChange]:
     """Return the changes that have no effect on what landed before, judged by the source file alone."""
     before = known(ledger)
     return [] if before is None else [change for change in since(before, source) if change.need in _COMMANDS]
 
 
-def warn(source: Source, changes: Sequence[Change]) -> None:
+def warn(source: Source, changes: Sequence[SourceFileChange]) -> None:
     """Log changes that have no effect on what landed before, part by part."""
     for part in NEEDS:
         if of_part := [change for change in changes if change.part == part]:
@@ -191,7 +191,7 @@ def warn(source: Source, changes: Sequence[Change]) -> None:
             )
 
 
-def remarks(source: str, changes: Iterable[Change]) -> Iterator[str]:
+def remarks(source: str, changes: Iterable[SourceFileChange]) -> Iterator[str]:
     """Yield a sentence for each change, with the command that applies it to what landed before."""
     for change in changes:
         yield f"source file of {source}: {change}; what landed before stays: {_command(source, change.need)}"
@@ -205,18 +205,18 @@ def _but_tables(said: Mapping[str, Any]) -> dict[str, Any]:
     return {part: value for part, value in said.items() if part != "tables"}
 
 
-def _compared(then: Mapping[str, Any], now: Mapping[str, Any], entry: str | None) -> Iterator[Change]:
+def _compared(then: Mapping[str, Any], now: Mapping[str, Any], entry: str | None) -> Iterator[SourceFileChange]:
     for part in sorted(then.keys() | now.keys()):
         before, after = then.get(part), now.get(part)
         if before == after:
             continue
         if part not in _NAMED:
-            yield Change(part=part, entry=entry, before=before, after=after)
+            yield SourceFileChange(part=part, entry=entry, before=before, after=after)
             continue
         one, other = before or {}, after or {}
         for name in sorted(one.keys() | other.keys()):
             if one.get(name) != other.get(name):
-                yield Change(part=part, entry=entry, name=name, before=one.get(name), after=other.get(name))
+                yield SourceFileChange(part=part, entry=entry, name=name, before=one.get(name), after=other.get(name))
 
 
 def _shown(value: object) -> str:

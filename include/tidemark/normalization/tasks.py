@@ -21,9 +21,9 @@ from tidemark.dumps.wrapping import Reading
 from tidemark.errors import ConfigurationError
 from tidemark.events import Message
 from tidemark.formats import Known, informed, resolve, traits_of
-from tidemark.lake.data_files import Partition, Target, Writer, WrittenFile
+from tidemark.lake.data_files import FileWriter, Partition, TableFolder, WrittenFile
 from tidemark.lake.log_schemas import RowKind
-from tidemark.ledger.completeness import Landed
+from tidemark.ledger.completeness import LandedTables
 from tidemark.ledger.tally import Tally
 from tidemark.normalization.arrow_rows import messages_of, unerased, with_file_order
 from tidemark.normalization.decoder import Decoder, Recognise
@@ -104,8 +104,8 @@ class Decoding:
 class Outputs:
     """Where the rows of events and of quarantined messages are written."""
 
-    log: Target
-    quarantine: Target
+    log: TableFolder
+    quarantine: TableFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class KnownTransactions:
     """Whether the source is known to send markers of transactions."""
     unsettled: frozenset[str] = frozenset()
     """Ids of open and undone transactions. Whatever a task sees of them, it reports."""
-    landed: Landed = field(default_factory=Landed)
+    landed: LandedTables = field(default_factory=LandedTables)
 
 
 def telling(work: Callable[..., bytes]) -> Callable[..., bytes]:
@@ -134,7 +134,7 @@ def telling(work: Callable[..., bytes]) -> Callable[..., bytes]:
 
 @telling
 def collect(
-    task: bytes, *, format_name: str, options: Mapping[str, Any], raw: Target, keys: Keys | None = None
+    task: bytes, *, format_name: str, options: Mapping[str, Any], raw: TableFolder, keys: Keys | None = None
 ) -> bytes:
     """Return the metadata messages in parts of ``raw`` (``list[RawPart]``), as ``Done``."""
     module = informed(resolve(format_name))
@@ -153,7 +153,7 @@ def normalize(
     task: bytes,
     *,
     decoding: Decoding,
-    raw: Target,
+    raw: TableFolder,
     outputs: Outputs,
     transactions: KnownTransactions,
     batches: Mapping[int, int] = MappingProxyType({}),
@@ -176,7 +176,7 @@ def normalize(
     protection = decoding.protection
     if protection is not None:  # behind the recognition of erased keys, which are plain
         decode = protection.masking.over(decode)
-    writer, set_aside = Writer(outputs.log), Writer(outputs.quarantine)
+    writer, set_aside = FileWriter(outputs.log), FileWriter(outputs.quarantine)
     decoders: dict[int, Decoder] = {}
     tracker = Tracker(marked=transactions.marked, keep=transactions.unsettled, landed=transactions.landed)
     times = TimesNoted()
@@ -226,7 +226,7 @@ def _feed(decoder: Decoder, messages: pa.RecordBatch, decoding: Decoding) -> pa.
 
 
 @telling
-def search(task: bytes, *, decoding: Decoding, raw: Target) -> bytes:
+def search(task: bytes, *, decoding: Decoding, raw: TableFolder) -> bytes:
     """Return the places of events of erased rows in parts of ``raw`` or of the quarantine, as ``Done``."""
     if decoding.erased is None:
         raise ValueError("a search for erased rows needs their keys")
@@ -251,7 +251,7 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has what erasures left of events."""
 
 
-def look(task: bytes, *, log: Target, begin: Callable[[], Tracker]) -> bytes:
+def look(task: bytes, *, log: TableFolder, begin: Callable[[], Tracker]) -> bytes:
     """Return what files of the change log (``list[LogPart]``) show of transactions to a new tracker, as ``Done``."""
     tracker = begin()
     for part in msgspec.json.decode(task, type=list[LogPart]):
@@ -270,7 +270,7 @@ def _track(part: LogPart, rows: pa.RecordBatch, tracker: Tracker) -> None:
 
 
 def _put_aside(
-    writer: Writer, batch: int, protection: Protection | None, partition: Partition, rows: pa.RecordBatch
+    writer: FileWriter, batch: int, protection: Protection | None, partition: Partition, rows: pa.RecordBatch
 ) -> None:
     """Write quarantined messages, which stay in the batch that they landed with."""
     writer.write((batch, *partition[1:]), rows if protection is None else protection.set_aside(rows))

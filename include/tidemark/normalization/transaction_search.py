@@ -12,12 +12,12 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Or
 from pyiceberg.table import Table
 from pyiceberg.types import TimestamptzType
 
-from tidemark.lake.data_files import Target, WrittenFile
+from tidemark.lake.data_files import TableFolder, WrittenFile
 from tidemark.lake.filters import among, at_least, at_most, equals, unset
 from tidemark.lake.log_schemas import RowKind
 from tidemark.lake.stores import path_of
 from tidemark.ledger import completeness
-from tidemark.ledger.completeness import Landed, Times
+from tidemark.ledger.completeness import LandedTables, Times
 from tidemark.ledger.tally import Seen
 from tidemark.normalization import tasks, transaction_tracker
 from tidemark.normalization.tasks import Done, LogPart
@@ -33,12 +33,12 @@ class ChangeLog:
     """The change log, as a place to look for transactions."""
 
     table: Table
-    target: Target
+    target: TableFolder
     done: int
     """Last batch that is committed to it."""
 
     def look(
-        self, wanted: Sequence[Seen], written: Iterable[WrittenFile], landed: Landed, *, ever: bool = False
+        self, wanted: Sequence[Seen], written: Iterable[WrittenFile], landed: LandedTables, *, ever: bool = False
     ) -> list[TransactionsSeen]:
         """Return what each task that read the files saw of some transactions.
 
@@ -54,14 +54,14 @@ class ChangeLog:
         return self._look(parts, landed, only=frozenset(seen.id for seen in wanted))
 
     def look_in(
-        self, written: Iterable[WrittenFile], landed: Landed, unsettled: frozenset[str]
+        self, written: Iterable[WrittenFile], landed: LandedTables, unsettled: frozenset[str]
     ) -> list[TransactionsSeen]:
         """Return what each task saw of all transactions in files of this run, and all that it saw of ``unsettled``."""
         return self._look(self._written(written), landed, keep=unsettled)
 
     def look_everywhere(
         self,
-        landed: Landed,
+        landed: LandedTables,
         written: Iterable[WrittenFile] = (),
         *,
         marked: bool = True,
@@ -112,7 +112,7 @@ class ChangeLog:
     def _look(
         self,
         parts: Sequence[spread.Part],
-        landed: Landed,
+        landed: LandedTables,
         *,
         marked: bool = True,
         only: frozenset[str] | None = None,

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from tidemark.events import Operation
 from tidemark.ledger import completeness
-from tidemark.ledger.completeness import Landed, Times
+from tidemark.ledger.completeness import LandedTables, Times
 from tidemark.ledger.tally import Seen, larger_counts, merge_ranges, merged
 from tidemark.positions import OLD_HALF
 
@@ -73,7 +73,7 @@ class Tracker:
         marked: bool,
         keep: frozenset[str] = frozenset(),
         only: frozenset[str] | None = None,
-        landed: Landed | None = None,
+        landed: LandedTables | None = None,
     ) -> None:
         """Begin without rows.
 
@@ -84,7 +84,7 @@ class Tracker:
             landed: what is known of the source's tables.
         """
         self._marked = marked
-        self._landed = landed or Landed()
+        self._landed = landed or LandedTables()
         self._result = TransactionsSeen()
         self._only = None if only is None else pa.array(sorted(only), pa.string())
         self._keep = pa.array(sorted(keep if only is None else only), pa.string())

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.lake.changed_rows import ChangedFile, Reading, read
+from tidemark.lake.changed_rows import ChangedFile, FileReading, read
 from tidemark.values.bounds import Bounds
 
 PLACE = "position"
@@ -42,7 +42,7 @@ def bounded_columns(bounds: Sequence[Bounds]) -> list[str]:
     return [f"c{number}" for number in range(len(bounds))]
 
 
-def in_files(task: bytes, *, reading: Reading, bounds: Sequence[Bounds]) -> bytes:
+def in_files(task: bytes, *, reading: FileReading, bounds: Sequence[Bounds]) -> bytes:
     """Return what is found in files: takes a JSON array of ``ChangedFile``, and returns ``Beyond`` as JSON."""
     files = msgspec.json.decode(task, type=list[ChangedFile])
     return msgspec.json.encode(in_batches((batch for file in files for batch in read(reading, file)), bounds))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.lake import changed_files, names, pending_schema
 from tidemark.lake.branches import head, properties_at
-from tidemark.lake.changed_rows import ChangedFile, Reading, read
+from tidemark.lake.changed_rows import ChangedFile, FileReading, read
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import KEY_PROPERTY
@@ -82,10 +82,10 @@ class Candidate:
             rows = rows.where(F.col("_file").isin(*(task.file.file_path for task in self.written)))
         return rows.select(*(F.col(quoted(name)).alias(own) for own, name in columns.items()))
 
-    def reading(self, columns: Mapping[str, str]) -> Reading:
+    def reading(self, columns: Mapping[str, str]) -> FileReading:
         """Return what reads columns of its files: from the name to return to the published name."""
         fields = [(self.fields[name], own) for own, name in columns.items()]
-        return Reading(
+        return FileReading(
             filesystem=changed_files.file_system(self.table),
             fields=[(field.field_id, pa.field(own, schema_to_pyarrow(field.field_type))) for field, own in fields],
         )

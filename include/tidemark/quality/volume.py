@@ -36,14 +36,14 @@ _NORMAL = 1.4826
 """A standard deviation, in medians of deviations, where numbers are distributed normally."""
 
 
-class Band(NamedTuple):
+class UsualVolume(NamedTuple):
     """The usual number of events of a table."""
 
     low: int
     high: int
 
 
-def usual(counts: Sequence[int]) -> Band | None:
+def usual(counts: Sequence[int]) -> UsualVolume | None:
     """Return the usual band of some numbers; None where they are too few to tell.
 
     The median and the median deviation from it are of logarithms, because volumes differ by factors. A day that was far
@@ -55,7 +55,7 @@ def usual(counts: Sequence[int]) -> Band | None:
     middle = statistics.median(logs)
     spread = _NORMAL * statistics.median([abs(log - middle) for log in logs])
     reach = min(max(_SPREADS * spread, math.log(_FACTOR)), math.log(_WIDEST))
-    return Band(max(0, round(math.expm1(middle - reach))), round(math.expm1(middle + reach)))
+    return UsualVolume(max(0, round(math.expm1(middle - reach))), round(math.expm1(middle + reach)))
 
 
 def invariants_of(

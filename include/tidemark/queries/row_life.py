@@ -71,7 +71,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class WrittenCell:
     """A cell that an event wrote: the values before and after it, and whether the published row has the new one."""
 
     old: Value
@@ -90,7 +90,7 @@ class Chapter:
     detail: str = ""
     existed: bool = False
     """Whether the row was there before it."""
-    cells: dict[str, Cell] = field(default_factory=dict)
+    cells: dict[str, WrittenCell] = field(default_factory=dict)
     """The cells that it wrote, by column; ``old`` and ``new`` are equal if it wrote the value that was there."""
 
 
@@ -190,7 +190,7 @@ def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
     exists = False
     ended_by: dict[int, Chapter] = {}
     open_chapters: list[Chapter] = []
-    shown: dict[str, tuple[Cell, Chapter]] = {}
+    shown: dict[str, tuple[WrittenCell, Chapter]] = {}
     for chapter in chapters:
         step = chapter.step
         chapter.existed = exists
@@ -222,8 +222,8 @@ def _replay(chapters: Sequence[Chapter], *, soft: bool) -> None:
             chapter.detail = f"{chapter.step.kept_back}; until a later event, the row is not published"
 
 
-def _cell(row: Mapping[str, tuple[Value, Chapter]], name: str, value: Value) -> Cell:
-    return Cell(old=row[name][0] if name in row else None, new=value, stands=False)
+def _cell(row: Mapping[str, tuple[Value, Chapter]], name: str, value: Value) -> WrittenCell:
+    return WrittenCell(old=row[name][0] if name in row else None, new=value, stands=False)
 
 
 def _did(chapter: Chapter, *, soft: bool) -> str:
@@ -277,7 +277,7 @@ def tell_bag(steps: Iterable[Step], published: Container[str]) -> list[Chapter]:
         step = chapter.step
         stands = step.position >= truncated if step.deletes else step.position in published
         chapter.outcome = Outcome.STANDS if stands else Outcome.SUPERSEDED
-        chapter.cells = {name: Cell(old=None, new=value, stands=stands) for name, value in step.cells.items()}
+        chapter.cells = {name: WrittenCell(old=None, new=value, stands=stands) for name, value in step.cells.items()}
         if truncate and step.position < truncated:
             chapter.detail = f"below the TRUNCATE, event {truncate.number}"
         elif step.deletes:

@@ -23,7 +23,7 @@ from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import source_changes
-from tidemark.normalization.source_changes import Change, Need
+from tidemark.normalization.source_changes import Need, SourceFileChange
 from tidemark.queries import landing_remarks
 from tidemark.queries.pending_files import Pending, nothing_new, pending
 from tidemark.sources import model
@@ -76,7 +76,7 @@ class Touch:
 class PlannedChange:
     """A change of the source file, with what it touches and what it needs."""
 
-    change: Change
+    change: SourceFileChange
     need: Need
     touches: Sequence[Touch] = ()
 
@@ -144,7 +144,7 @@ def plan_of(source: Source, start: datetime | None = None, end: datetime | None 
     )
 
 
-def unmet(lake: Lake, ledger: Ledger, source: Source) -> list[Change]:
+def unmet(lake: Lake, ledger: Ledger, source: Source) -> list[SourceFileChange]:
     """Return the changes of the source file that have no effect on what landed before, for a run to report.
 
     A key or a type that the published tables have by now, after a rebuild, is left out.
@@ -161,7 +161,7 @@ def unmet(lake: Lake, ledger: Ledger, source: Source) -> list[Change]:
     }
     before: Mapping[str, Any] = (source_changes.known(ledger) or {}).get("tables", {})
 
-    def is_open(change: Change) -> bool:
+    def is_open(change: SourceFileChange) -> bool:
         concerned = [each for each in published if change.entry in _entries_of(each.object, before, source)]
         there = [each for each in concerned if each.table is not None]
         return not there or any((each.object, change.part, change.name) in differing for each in there)
@@ -183,7 +183,7 @@ def _changes(lake: Lake, ledger: Ledger, source: Source) -> list[PlannedChange]:
     return sorted(planned, key=lambda each: list(Need).index(each.need), reverse=True)
 
 
-def _is_by_state(change: Change) -> bool:
+def _is_by_state(change: SourceFileChange) -> bool:
     return change.part in _BY_STATE
 
 
@@ -217,7 +217,7 @@ def _touch(each: Published, columns: Iterable[str] = ()) -> Touch:
 
 
 def _planned(
-    change: Change, before: Mapping[str, Any], source: Source, published: Sequence[Published], set_aside: int
+    change: SourceFileChange, before: Mapping[str, Any], source: Source, published: Sequence[Published], set_aside: int
 ) -> PlannedChange:
     """Return what a change touches; one that touches nothing that landed needs nothing."""
     if change.entry is None:
@@ -248,16 +248,16 @@ def _by_state(source: Source, each: Published, table: Table) -> Iterator[Planned
     stored = key_of(table)
     # A key may be written by an earlier name of a column: only compact can tell.
     if promised.key is not None and list(promised.key) != stored and columns.keys() >= set(promised.key):
-        change = Change(part="key", entry=entry, before=stored, after=list(promised.key))
+        change = SourceFileChange(part="key", entry=entry, before=stored, after=list(promised.key))
         yield PlannedChange(change=change, need=Need.REBUILD, touches=[_touch(each)])
     for name, kind in promised.columns.items():
         was = columns.get(name)
         if was is not None and was != kind:
-            change = Change(part="columns", entry=entry, name=name, before=was, after=kind)
+            change = SourceFileChange(part="columns", entry=entry, name=name, before=was, after=kind)
             need = Need.RUN if wider(was, kind) == kind else Need.REBUILD
             yield PlannedChange(change=change, need=need, touches=[_touch(each, [name])])
     if each.target is not None and each.wanted != each.target:
-        change = Change(part="target", entry=entry, before=str(each.target), after=str(each.wanted))
+        change = SourceFileChange(part="target", entry=entry, before=str(each.target), after=str(each.wanted))
         yield PlannedChange(change=change, need=Need.RUN, touches=[_touch(each)])
     yield from _kept(promised, each, table)
 
@@ -267,8 +267,8 @@ def _kept(promised: model.Table, each: Published, table: Table) -> Iterator[Plan
     if soft != (promised.deletes is Deletes.SOFT):
         now, need = (Deletes.HARD, Need.REBUILD) if soft else (Deletes.SOFT, Need.RUN)
         then = Deletes.SOFT if soft else Deletes.HARD
-        change = Change(part="deletes", entry=each.object, before=then.value, after=now.value)
+        change = SourceFileChange(part="deletes", entry=each.object, before=then.value, after=now.value)
         yield PlannedChange(change=change, need=need, touches=[_touch(each, [DELETED])])
     if promised.history and not each.history:
-        change = Change(part="history", entry=each.object, before=False, after=True)
+        change = SourceFileChange(part="history", entry=each.object, before=False, after=True)
         yield PlannedChange(change=change, need=Need.RUN, touches=[_touch(each)])

@@ -26,7 +26,7 @@ from tidemark.ledger.rows import TableRow
 from tidemark.ledger.states import CutState, TableState
 from tidemark.ledger.waiting import waiting
 from tidemark.queries.log_states import log_states
-from tidemark.queries.status_answer import LogState, Status, TableStatus, Transactions
+from tidemark.queries.status_answer import LogState, SourceTransactions, Status, TableStatus
 from tidemark.values.iso8601 import EPOCH, text_of
 
 
@@ -124,7 +124,7 @@ def _lag(at: datetime | None) -> int | None:
     return None if at is None else int((datetime.now(UTC) - at).total_seconds())
 
 
-def _transactions(ledger: Ledger) -> Transactions:
+def _transactions(ledger: Ledger) -> SourceTransactions:
     """Return the open transactions, the oldest first, how many are not, and what none of them waits for.
 
     ``since`` is the time of the normalize that first saw an event of the transaction, ``committed_at`` the commit time

@@ -24,7 +24,7 @@ class LogState(TypedDict):
     """``log_restarts`` or ``reloads``: where the source file lists that moment."""
 
 
-class Messages(TypedDict):
+class MessageCounts(TypedDict):
     """Messages of all batches: ``landed`` equals the sum of the others."""
 
     landed: int
@@ -48,7 +48,7 @@ class MissingEvents(TypedDict):
     """How many there are; null if no message says so."""
 
 
-class OpenTransaction(TypedDict):
+class OpenTransactionAnswer(TypedDict):
     """A transaction whose end, or one of whose events, has not landed."""
 
     id: str
@@ -68,10 +68,10 @@ class OpenTransaction(TypedDict):
     """The same as a sentence."""
 
 
-class Transactions(TypedDict):
+class SourceTransactions(TypedDict):
     """Transactions of the source, where its format marks them."""
 
-    open: list[OpenTransaction]
+    open: list[OpenTransactionAnswer]
     """The oldest first."""
     given_up: int
     """How many were published although they were open (`transactions: ignore`)."""
@@ -145,7 +145,7 @@ class Status(TypedDict):
     """Seconds since then."""
     log: LogState | None
     """The log of the source, which ``log_restarts`` alone counts; null while it is the first one."""
-    messages: Messages
+    messages: MessageCounts
     closes: bool
     """Whether ``landed`` is the sum of ``decoded``, ``control`` and ``quarantined``."""
     refused: dict[str, str]
@@ -156,6 +156,6 @@ class Status(TypedDict):
     """Table to notes about statements that were not followed."""
     rename_signs: dict[str, str]
     """Tables that may be other tables under a new name, although no message says so."""
-    transactions: Transactions
+    transactions: SourceTransactions
     tables: dict[str, TableStatus]
     """By published name, or by the source's name where a table was never published."""

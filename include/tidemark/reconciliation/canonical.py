@@ -18,7 +18,7 @@ from functools import cache
 import sqlglot
 from sqlglot import exp
 
-from tidemark.reconciliation.kinds import Pair, ValueKind
+from tidemark.reconciliation.kinds import ColumnPair, ValueKind
 from tidemark.values.plain_types import Value
 
 LAKE = "duckdb"
@@ -219,7 +219,7 @@ def text_of(kind: ValueKind, value: Value) -> str:
     return str(value)
 
 
-def key_of(pairs: Sequence[Pair], values: Mapping[str, Value]) -> str:
+def key_of(pairs: Sequence[ColumnPair], values: Mapping[str, Value]) -> str:
     """Return the text of a key by the columns of the lake, as ``joined`` makes it in SQL.
 
     >>> key_of([Pair(source="a", lake="a", kind=ValueKind.TEXT)], {"a": "x|~"})

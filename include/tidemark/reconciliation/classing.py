@@ -34,7 +34,7 @@ from tidemark.queries import row_events
 from tidemark.queries.row_life_scan import FIELDS, LogRow, log_rows
 from tidemark.queries.row_life_steps import Reader
 from tidemark.reconciliation import canonical
-from tidemark.reconciliation.kinds import Pairs
+from tidemark.reconciliation.kinds import ColumnPairs
 from tidemark.sources.model import Source
 from tidemark.tables import eras
 
@@ -92,7 +92,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class NewEvents:
     """The events of a table that the earlier comparison, or the published table, does not have."""
 
     lake: Lake
@@ -100,7 +100,7 @@ class Events:
     row: TableRow
     """Where the published table stands."""
     source: str
-    pairs: Pairs
+    pairs: ColumnPairs
 
     def since(self, batch: int) -> Iterator[Changes]:
         """Yield the keys of events from behind a batch on, and of all events that are held, in lists.
@@ -157,17 +157,17 @@ def settling(earlier: Sequence[ReconciliationRow], log: Log) -> ReconciliationRo
     return passed[-1] if passed else None
 
 
-def suspects(row: ReconciliationRow | None, pairs: Pairs) -> list[str]:
+def suspects(row: ReconciliationRow | None, pairs: ColumnPairs) -> list[str]:
     """Return the texts of the keys that differed in an earlier comparison, but those that waited to be published."""
     return _texts(row, pairs, waiting=False)
 
 
-def kept(row: ReconciliationRow | None, pairs: Pairs) -> list[str]:
+def kept(row: ReconciliationRow | None, pairs: ColumnPairs) -> list[str]:
     """Return the texts of all keys that are kept of an earlier comparison."""
     return _texts(row, pairs, waiting=True)
 
 
-def _texts(row: ReconciliationRow | None, pairs: Pairs, *, waiting: bool) -> list[str]:
+def _texts(row: ReconciliationRow | None, pairs: ColumnPairs, *, waiting: bool) -> list[str]:
     names = [pair.lake for pair in pairs.key]
     return [
         canonical.key_of(pairs.key, each.key)

@@ -34,8 +34,8 @@ class UncomparableError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """How the two sides compare."""
+class Differences:
+    """How the two sides differ."""
 
     source_rows: int
     lake_rows: int
@@ -47,10 +47,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known beside the two tables."""
+class Evidence:
+    """What explains differences, beside the two tables."""
 
-    events: classing.Events
+    events: classing.NewEvents
     reached: bool
     """Whether the change log is past the place at which the source was read."""
     earlier: ReconciliationRow | None
@@ -72,17 +72,17 @@ class Comparison:
             shortened=lake.shortened,
         )
 
-    def count(self) -> Found:
+    def count(self) -> Differences:
         """Return the numbers of rows alone."""
         with Workbench() as bench:
             here = bench.ask(self._lake, _duck(statements.counted(self._lake.side)))[0][0]
-        return Found(source_rows=self._count_source(), lake_rows=int(here))
+        return Differences(source_rows=self._count_source(), lake_rows=int(here))
 
     def _count_source(self) -> int:
         rows = self._database.rows(self._sql(statements.counted(self._source)))
         return sum(int(row[0]) for some in rows for row in some)
 
-    def compare(self, known: Known) -> Found:
+    def compare(self, known: Evidence) -> Differences:
         """Return how the sides compare, with why keys differ.
 
         Raises:
@@ -93,7 +93,7 @@ class Comparison:
             here = _by_bucket([bench.ask(self._lake, _duck(statements.buckets(self._lake.side, digits)))])
             there = _by_bucket(self._database.rows(self._sql(statements.buckets(self._source, digits))))
             differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
-            found = Found(source_rows=_rows(there), lake_rows=_rows(here))
+            found = Differences(source_rows=_rows(there), lake_rows=_rows(here))
             if not differing:
                 return found
             names = differing if len(differing) <= _MANY_BUCKETS else None
@@ -102,7 +102,7 @@ class Comparison:
             bench.differ(keyed=bool(self._pairs.key))
             return self._classed(bench, known, found)
 
-    def _classed(self, bench: Workbench, known: Known, found: Found) -> Found:
+    def _classed(self, bench: Workbench, known: Evidence, found: Differences) -> Differences:
         earlier = known.earlier
         suspects = classing.suspects(earlier, self._pairs)
         reached = self._take_events(bench, known, suspects)
@@ -115,7 +115,7 @@ class Comparison:
         settled = earlier is not None and len(before) == earlier.differing_count and not bench.differ_still(before)
         return replace(found, counts=counts, keys=self._with_columns(bench, kept), settled=settled)
 
-    def _take_events(self, bench: Workbench, known: Known, suspects: Sequence[str]) -> bool:
+    def _take_events(self, bench: Workbench, known: Evidence, suspects: Sequence[str]) -> bool:
         """Let the bench know the events and the suspects; return whether no difference can be a change to come."""
         batch = known.earlier.batch if known.earlier else known.events.row.batch
         marks = _Marks()

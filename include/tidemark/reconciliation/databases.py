@@ -22,7 +22,7 @@ CONNECT_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LogMoment:
     """A moment of the source database: all that a snapshot shows was committed by then."""
 
     at: datetime
@@ -67,7 +67,7 @@ class Database(AbstractContextManager["Database"], ABC):
         self._connection.close()
 
     @abstractmethod
-    def begin(self) -> Place:
+    def begin(self) -> LogMoment:
         """Begin a transaction that sees one moment of the database, and return a place that is not before it."""
 
     def end(self) -> None:

@@ -44,7 +44,7 @@ class SourceColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class ColumnPair:
     """A column of the lake and the column of the source that it must equal."""
 
     source: str
@@ -53,12 +53,12 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class ColumnPairs:
     """What is compared of a table."""
 
-    key: tuple[Pair, ...]
+    key: tuple[ColumnPair, ...]
     """In the order of the key; empty for a table without a key."""
-    all: tuple[Pair, ...]
+    all: tuple[ColumnPair, ...]
     """The key, then every other column that is compared."""
     left_out: Mapping[str, str]
     """Column -> why it is not compared."""
@@ -115,7 +115,7 @@ def pairs_of(
     *,
     changed: Collection[str] = (),
     called: Mapping[str, str] = MappingProxyType({}),
-) -> Pairs:
+) -> ColumnPairs:
     """Return the pairs of columns to compare, and why other columns are not compared.
 
     A column of the lake belongs to the column of the source with the same name, unless it is published under another.
@@ -131,7 +131,7 @@ def pairs_of(
     there = {column.name: column.type for column in source}
     at_source = {name: name for name in lake} | {new: old for old, new in called.items() if new in lake}
     left_out = {name: "the lake does not have it" for name in there if name not in at_source.values()}
-    found: dict[str, Pair] = {}
+    found: dict[str, ColumnPair] = {}
     for name in dict.fromkeys([*key, *lake]):
         source_name = at_source.get(name, name)
         if source_name not in there:
@@ -139,18 +139,18 @@ def pairs_of(
         elif name in changed:
             left_out[name] = "it is published with other values"
         elif kind := kind_of(dialect, there[source_name], lake[name]):
-            found[name] = Pair(source=source_name, lake=name, kind=kind)
+            found[name] = ColumnPair(source=source_name, lake=name, kind=kind)
         else:
             left_out[name] = (
                 f"{there[source_name]} at the source and {lake[name]} in the lake have no text that is exact"
             )
     whole_key = all(name in found and found[name].kind not in NO_KEYS for name in key)
-    return Pairs(
+    return ColumnPairs(
         key=tuple(found[name] for name in key) if whole_key else (), all=tuple(found.values()), left_out=left_out
     )
 
 
-def key_problem(pairs: Pairs, key: Iterable[str]) -> str | None:
+def key_problem(pairs: ColumnPairs, key: Iterable[str]) -> str | None:
     """Return why a table with a key cannot be compared by it; None if it can."""
     names = list(key)
     if len(pairs.key) == len(names):

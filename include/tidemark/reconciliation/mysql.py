@@ -12,7 +12,7 @@ from pymysql.cursors import SSCursor
 from tidemark.events import TableId
 from tidemark.positions import log_number
 from tidemark.reconciliation.connections import Address
-from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
+from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, LogMoment, SourceTable
 from tidemark.reconciliation.kinds import SourceColumn
 
 _SESSION = (
@@ -65,7 +65,7 @@ class MySQL(Database):
                 **options,
             )
 
-    def begin(self) -> Place:
+    def begin(self) -> LogMoment:
         """Begin a transaction, and read the place after it."""
         with self._source_errors():
             for statement in (*_SESSION, _BEGIN):
@@ -74,10 +74,10 @@ class MySQL(Database):
             file, offset = self._log()
             is_copy = self._is_copy()
         if file is None:
-            return Place(at=at, text=None, is_copy=is_copy)
+            return LogMoment(at=at, text=None, is_copy=is_copy)
         number = log_number(file)
         sequence = (number, offset) if number is not None and not is_copy else ()
-        return Place(at=at, text=f"{file}:{offset}", sequence=sequence, is_copy=is_copy)
+        return LogMoment(at=at, text=f"{file}:{offset}", sequence=sequence, is_copy=is_copy)
 
     def _is_copy(self) -> bool:
         """Return whether the server may copy another one, the places of whose log are in events.

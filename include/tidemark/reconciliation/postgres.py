@@ -13,7 +13,7 @@ from psycopg import IsolationLevel
 
 from tidemark.events import TableId
 from tidemark.reconciliation.connections import Address
-from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, Place, SourceTable
+from tidemark.reconciliation.databases import BATCH, CONNECT_SECONDS, Database, LogMoment, SourceTable
 from tidemark.reconciliation.kinds import SourceColumn
 
 _SESSION = (
@@ -77,7 +77,7 @@ class Postgres(Database):
             self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
             self._connection.read_only = True
 
-    def begin(self) -> Place:
+    def begin(self) -> LogMoment:
         """Begin a transaction; the first query fixes what it sees, and the place is read after it.
 
         What a replica has replayed is asked in a transaction before: within this one, it would be more than is seen.
@@ -90,7 +90,7 @@ class Postgres(Database):
             is_copy, copied = row if row is not None else (False, None)
             return replace(self._place(), is_copy=is_copy, copied=copied and copied.astimezone(UTC))
 
-    def _place(self) -> Place:
+    def _place(self) -> LogMoment:
         try:
             with self._connection.transaction():
                 row = self._connection.execute(_PLACE).fetchone()
@@ -98,9 +98,9 @@ class Postgres(Database):
             row = self._connection.execute(_CLOCK).fetchone()
         at, text = row if row is not None else (None, None)
         if text is None:
-            return Place(at=at, text=None)
+            return LogMoment(at=at, text=None)
         high, low = str(text).split("/")
-        return Place(at=at, text=str(text), sequence=((int(high, 16) << 32) + int(low, 16),))
+        return LogMoment(at=at, text=str(text), sequence=((int(high, 16) << 32) + int(low, 16),))
 
     def find(self, table: TableId) -> SourceTable | None:
         """Return a table; without a schema in its name, of the schema ``public``."""

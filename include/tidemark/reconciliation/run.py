@@ -20,10 +20,10 @@ from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import Class, DifferingKey, ReconciliationRow, Result
 from tidemark.ledger.rows import TableRow
 from tidemark.reconciliation import kept_keys, kinds
-from tidemark.reconciliation.classing import Events, Log, settling
-from tidemark.reconciliation.comparing import Comparison, Found, Known, UncomparableError
+from tidemark.reconciliation.classing import Log, NewEvents, settling
+from tidemark.reconciliation.comparing import Comparison, Differences, Evidence, UncomparableError
 from tidemark.reconciliation.connections import Address, address_of
-from tidemark.reconciliation.databases import Database, Place, SourceTable
+from tidemark.reconciliation.databases import Database, LogMoment, SourceTable
 from tidemark.reconciliation.mysql import MySQL
 from tidemark.reconciliation.postgres import Postgres
 from tidemark.reconciliation.workbench import LakeTable
@@ -176,7 +176,7 @@ class _Work:
         return rows[0].table if rows else TableId(None, None, name)
 
     def _compared(
-        self, begun: ReconciliationRow, row: TableRow, now: _LakeNow, there: SourceTable, place: Place
+        self, begun: ReconciliationRow, row: TableRow, now: _LakeNow, there: SourceTable, place: LogMoment
     ) -> ReconciliationRow:
         key = key_of(now.table)
         masked = masks_recorded(now.table).kinds
@@ -199,8 +199,8 @@ class _Work:
             counts = {"source_rows": found.source_rows, "lake_rows": found.lake_rows} if found else {}
             return _with(begun, reason=problem, **counts)
         end = Log.of(self.ledger, self.source, self.database.dialect, place.at)
-        known = Known(
-            events=Events(self.lake, now.table, row, self.source.source, pairs),
+        known = Evidence(
+            events=NewEvents(self.lake, now.table, row, self.source.source, pairs),
             reached=end.passed(place.at, place.sequence),
             earlier=settling(self.earlier, end),
         )
@@ -210,7 +210,7 @@ class _Work:
             return _with(begun, reason=str(error))
 
 
-def _problem(pairs: kinds.Pairs, key: Sequence[str]) -> str | None:
+def _problem(pairs: kinds.ColumnPairs, key: Sequence[str]) -> str | None:
     if problem := kinds.key_problem(pairs, key):
         return problem
     if not key and pairs.left_out:
@@ -245,7 +245,7 @@ class _LakeNow:
 
 
 def _compared_row(
-    begun: ReconciliationRow, found: Found, earlier: ReconciliationRow | None, place: Place
+    begun: ReconciliationRow, found: Differences, earlier: ReconciliationRow | None, place: LogMoment
 ) -> ReconciliationRow:
     """Return the row with how the sides compare."""
     counts = {each.value: found.counts.get(each.value, 0) for each in Class}

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 
 from tidemark.lake.earlier_schemas import names_with
 from tidemark.reconciliation import canonical, statements
-from tidemark.reconciliation.kinds import Pairs, ValueKind
+from tidemark.reconciliation.kinds import ColumnPairs, ValueKind
 from tidemark.tables.schemas import DELETED
 
 _MEMORY = "1GB"
@@ -68,7 +68,7 @@ class LakeTable:
     table: Table
     snapshot: int | None
     """None: it has no rows yet."""
-    pairs: Pairs
+    pairs: ColumnPairs
     soft: bool
     """Whether rows may be there that are deleted at the source."""
     shortened: bool = False

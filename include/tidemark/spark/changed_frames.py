@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from tidemark.lake.changed_rows import SIDE, ChangedFile, Reading, read, read_task
+from tidemark.lake.changed_rows import SIDE, ChangedFile, FileReading, read, read_task
 from tidemark.spark import on_workers
 
 _FEW_BYTES = 8 << 20
@@ -38,7 +38,7 @@ def rows_of(
     """
     types = StructType([field for _, field in columns])
     ids = [number for number, _ in columns]
-    reading = Reading(filesystem=filesystem, fields=list(zip(ids, to_arrow_schema(types), strict=True)))
+    reading = FileReading(filesystem=filesystem, fields=list(zip(ids, to_arrow_schema(types), strict=True)))
     schema = types.add(SIDE, IntegerType())
     if sum(file.size for file in files) <= _FEW_BYTES:
         rows = itertools.chain.from_iterable(read(reading, file) for file in files)

@@ -24,7 +24,7 @@ from tidemark.erasure.subject import ErasedRow, find_subject, is_normalized
 from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
-from tidemark.lake.file_edits import Edit, Found
+from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -134,7 +134,9 @@ def _is_anything(work: _Work, places: Places, asked: Sequence[Erasure], *, unrea
     return any(each.files for each in published) or any(each.found for each in compared)
 
 
-def _erased(work: _Work, rows: Sequence[ErasureRow], places: Places, *, unread: bool) -> tuple[dict[str, Found], int]:
+def _erased(
+    work: _Work, rows: Sequence[ErasureRow], places: Places, *, unread: bool
+) -> tuple[dict[str, RowsFound], int]:
     """Remove the rows from all messages, from what is published, from the change log; then files that nothing needs."""
     lake, ledger, subject = work.lake, work.ledger, work.subject
     with copies.rehearsal(subject.source):  # drops what a rehearsal that was cut short left
@@ -162,7 +164,7 @@ def _verified(work: _Work, mine: Sequence[ErasureRow]) -> StageReport:
 
 
 def _certified(
-    work: _Work, rows: Sequence[ErasureRow], removed: Mapping[str, Found], places_before: Places | None = None
+    work: _Work, rows: Sequence[ErasureRow], removed: Mapping[str, RowsFound], places_before: Places | None = None
 ) -> StageReport:
     """Search for the rows, and return the report of what was found, with the certificate written."""
     source, subject = work.source, work.subject
@@ -237,7 +239,7 @@ def _ahead(subject: ErasedRow, before: datetime) -> Iterator[str]:
 def _report(
     source: Source,
     subject: ErasedRow,
-    places: Mapping[str, certificates.Place],
+    places: Mapping[str, certificates.SearchedTable],
     found: Places,
     summary: Mapping[str, int | str],
     left: Mapping[str, Sequence[int]] = MappingProxyType({}),

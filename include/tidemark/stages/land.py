@@ -91,7 +91,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
         tasks.land,
         batch=batch + 1,
         landed_at=int(datetime.now(UTC).timestamp() * 1_000_000),
-        target=lake.target(raw, RAW, plain=VARIED),
+        target=lake.folder_of(raw, RAW, plain=VARIED),
         reading=Reading(limit=source.message_limit, wrapping=source.container),
         keys=known_keys(source.sealing_variable),
     )

@@ -122,7 +122,7 @@ class _Tables:
 
     def change_log(self, done: int) -> ChangeLog:
         """Return the change log up to a batch, with the place where workers write rows of it."""
-        target = self.lake.target(self.changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
+        target = self.lake.folder_of(self.changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
         return ChangeLog(table=self.changelog, target=target, done=done)
 
 
@@ -155,9 +155,9 @@ def _decode(
     lake, ledger, raw, changelog = tables.lake, tables.ledger, tables.raw, tables.changelog
     quarantine = log_tables.quarantine(lake, tables.source.source)
     before = min(batches) - 1
-    messages = Messages(parts=list(inputs.parts(raw, among("batch", batches))), read_from=lake.target(raw, RAW))
+    messages = Messages(parts=list(inputs.parts(raw, among("batch", batches))), read_from=lake.folder_of(raw, RAW))
     change_log = tables.change_log(before)
-    set_aside_to = lake.target(quarantine, QUARANTINE, plain=VARIED)
+    set_aside_to = lake.folder_of(quarantine, QUARANTINE, plain=VARIED)
     derived = derive(ledger, tables.source, messages, change_log, set_aside_to)
     if instead_of is not None:
         landed_with = {row.batch: row.retry_of for row in ledger.batches() if row.retry_of is not None}

@@ -87,7 +87,7 @@ def _decode_again(
     where: BooleanExpression = unset("object")
     if reason:
         where = And(where, equals("reason", reason))
-    read_from = lake.target(quarantine, QUARANTINE, plain=VARIED)
+    read_from = lake.folder_of(quarantine, QUARANTINE, plain=VARIED)
     raw, changelog = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))
     messages = Messages(parts=list(inputs.quarantined(quarantine, where, raw)), read_from=read_from)
     if not messages.parts:
@@ -99,7 +99,7 @@ def _decode_again(
         )
     landed_with = sorted({part.batch for part, _ in messages.parts})
     batches = {batch: number for number, batch in enumerate(landed_with, done + 1)}
-    log_to = lake.target(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
+    log_to = lake.folder_of(changelog, CHANGE_LOG, plain=VARIED, bounded=["position"])
     derived = derive(
         ledger, source, messages, ChangeLog(table=changelog, target=log_to, done=done), read_from, batches=batches
     )

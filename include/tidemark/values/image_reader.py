@@ -44,8 +44,8 @@ def field(number: int) -> str:
     return f"c{number}"
 
 
-class Cell(NamedTuple):
-    """How a column of the table stands in the images of a shape."""
+class ImageColumn(NamedTuple):
+    """A column of the table, as the images of a shape have it."""
 
     source: Column
     """As the messages have it."""
@@ -56,7 +56,7 @@ class Cell(NamedTuple):
 class ImageReader:
     """Reads images of one table, of the shapes that it is given."""
 
-    def __init__(self, kinds: Sequence[str], shapes: Mapping[str, Mapping[int, Cell]]) -> None:
+    def __init__(self, kinds: Sequence[str], shapes: Mapping[str, Mapping[int, ImageColumn]]) -> None:
         """Take what is to be read.
 
         Args:
@@ -99,7 +99,7 @@ class ImageReader:
 class _ShapeReader:
     """How images of one shape are read."""
 
-    def __init__(self, kinds: Sequence[str], cells: Mapping[int, Cell]) -> None:
+    def __init__(self, kinds: Sequence[str], cells: Mapping[int, ImageColumn]) -> None:
         self._kinds = kinds
         self._cells = cells
         self._ways = {number: list(columnar.ways(cell.source, cell.kind)) for number, cell in cells.items()}
@@ -136,7 +136,7 @@ class _ShapeReader:
         return found
 
 
-def _completed(cell: Cell, batch: _Batch, read: columnar.Read) -> pa.Array:
+def _completed(cell: ImageColumn, batch: _Batch, read: columnar.Read) -> pa.Array:
     """Return the values of a column, the doubtful ones read by the plain reader."""
     if read.doubtful is None:
         return read.values
@@ -208,11 +208,11 @@ class _Batch:
         """Which images may hold a number with a negative exponent; None for none."""
         return small_numbers.images_with(self._texts, self._lines)
 
-    def plainly(self, cell: Cell, rows: Iterable[int]) -> pa.Array:
+    def plainly(self, cell: ImageColumn, rows: Iterable[int]) -> pa.Array:
         """Return the values of a column in some images by the plain reader, null where a value does not fit."""
         return typed_values.array(cell.kind, [self._value(cell, row) for row in rows])
 
-    def _value(self, cell: Cell, row: int) -> Value:
+    def _value(self, cell: ImageColumn, row: int) -> Value:
         members = self._members(row)
         if members is None:
             self._faults.setdefault(row, WHOLE)

@@ -19,7 +19,7 @@ from pyspark.sql.udf import UserDefinedFunction
 
 from tidemark.events import Column, Shape
 from tidemark.text import quoted
-from tidemark.values.image_reader import UNREADABLE, Cell, ImageReader, field
+from tidemark.values.image_reader import UNREADABLE, ImageColumn, ImageReader, field
 from tidemark.values.masked_columns import mask_of
 from tidemark.values.masking import NO_MASKS, Masks
 from tidemark.values.table_columns import Image, TableColumn
@@ -74,19 +74,21 @@ def reader(columns: Sequence[TableColumn], shapes: Mapping[str, Shape], names: N
 
 def _cells_by_shape(
     columns: Sequence[TableColumn], shapes: Mapping[str, Shape], names: NamesByShape
-) -> dict[str, dict[int, Cell]]:
+) -> dict[str, dict[int, ImageColumn]]:
     return {shape_id: _cells(columns, shape_id, shape, names) for shape_id, shape in shapes.items()}
 
 
-def _cells(columns: Sequence[TableColumn], shape_id: str, shape: Shape, names: NamesByShape) -> dict[int, Cell]:
+def _cells(columns: Sequence[TableColumn], shape_id: str, shape: Shape, names: NamesByShape) -> dict[int, ImageColumn]:
     """Return how the columns that a shape has are read, by their numbers."""
     known = dict(by_table_name(shape_id, shape, names))
     return {
-        number: Cell(known[column.name], column.type) for number, column in enumerate(columns) if column.name in known
+        number: ImageColumn(known[column.name], column.type)
+        for number, column in enumerate(columns)
+        if column.name in known
     }
 
 
-def _udf(image: Image, cells: Mapping[str, Mapping[int, Cell]]) -> Callable[..., Expression]:
+def _udf(image: Image, cells: Mapping[str, Mapping[int, ImageColumn]]) -> Callable[..., Expression]:
     """Return the function that reads an image, on Spark's workers.
 
     It is declared as one that may give another result each time: else the optimizer would push filters below it, or
@@ -104,7 +106,7 @@ def _udf(image: Image, cells: Mapping[str, Mapping[int, Cell]]) -> Callable[...,
     return reading.asNondeterministic()
 
 
-def _masked(image: Image, read: Expression, cells: Mapping[str, Mapping[int, Cell]], masks: Masks) -> Expression:
+def _masked(image: Image, read: Expression, cells: Mapping[str, Mapping[int, ImageColumn]], masks: Masks) -> Expression:
     """Return the struct of a read image with masks: over values that are plain in the image, not over masked ones."""
     values = []
     for number, column in enumerate(image.columns):

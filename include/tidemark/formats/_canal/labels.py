@@ -35,17 +35,17 @@ _MOST_DIGITS = 20
 _encode = msgspec.json.encode
 
 
-class Members(NamedTuple):
+class EnumLabels(NamedTuple):
     """The members of an ENUM or a SET."""
 
     kind: str
     labels: tuple[str, ...]
 
 
-_NONE: Mapping[str, Members] = MappingProxyType({})
+_NONE: Mapping[str, EnumLabels] = MappingProxyType({})
 
 
-def numbered(types: msgspec.Raw, numbers: msgspec.Raw) -> Mapping[str, Members]:
+def numbered(types: msgspec.Raw, numbers: msgspec.Raw) -> Mapping[str, EnumLabels]:
     """Return the columns whose values are numbers of members, with the members.
 
     Args:
@@ -60,18 +60,18 @@ def numbered(types: msgspec.Raw, numbers: msgspec.Raw) -> Mapping[str, Members]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _listed(types: bytes) -> Mapping[str, Members]:
+def _listed(types: bytes) -> Mapping[str, EnumLabels]:
     if not types or types == NULL:
         return _NONE
     found = {name: _LISTED.match(text) for name, text in read(_types, types).items()}
     return {
-        name: Members(match[1].lower(), tuple(label.replace("''", "'") for label in _LABEL.findall(match[2])))
+        name: EnumLabels(match[1].lower(), tuple(label.replace("''", "'") for label in _LABEL.findall(match[2])))
         for name, match in found.items()
         if match
     }
 
 
-def labelled(image: bytes, columns: Mapping[str, Members]) -> bytes:
+def labelled(image: bytes, columns: Mapping[str, EnumLabels]) -> bytes:
     """Return a row with labels in the place of numbers; the same object if it has none.
 
     Args:
@@ -90,7 +90,7 @@ def labelled(image: bytes, columns: Mapping[str, Members]) -> bytes:
     return _encode(found | labels)
 
 
-def _label(name: str, number: int, of: Members) -> str:
+def _label(name: str, number: int, of: EnumLabels) -> str:
     """Return the label of an ENUM, where 0 stands for a value that was none; the labels of a SET."""
     if number >= (1 << len(of.labels) if of.kind == "set" else len(of.labels) + 1):
         raise UnreadableValueError(

@@ -78,7 +78,7 @@ class NewDts(msgspec.Struct, gc=False):
 Added = DataWorks | Dts | NewDts
 
 
-class Names(NamedTuple):
+class AddedColumns(NamedTuple):
     """One set of added columns."""
 
     decoder: msgspec.json.Decoder[Added]
@@ -87,9 +87,9 @@ class Names(NamedTuple):
     prefix: str
 
 
-def _names(added: type[Added]) -> Names:
+def _names(added: type[Added]) -> AddedColumns:
     wire = dict(zip(added.__struct_fields__, added.__struct_encode_fields__, strict=True))
-    return Names(decoder=msgspec.json.Decoder(added), wire=wire, prefix=added.PREFIX)
+    return AddedColumns(decoder=msgspec.json.Decoder(added), wire=wire, prefix=added.PREFIX)
 
 
 SETS = (_names(DataWorks), _names(NewDts), _names(Dts))
@@ -130,10 +130,10 @@ def record_types(schema: bytes) -> Mapping[str, str]:
     return types
 
 
-class Plan(NamedTuple):
+class RowReading(NamedTuple):
     """The way to read rows with one set of columns."""
 
-    added: Names
+    added: AddedColumns
     columns: tuple[str, ...]
     """Names of the source's own columns."""
     pick: Callable[[Mapping[str, msgspec.Raw]], tuple[msgspec.Raw, ...]]
@@ -142,7 +142,7 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(found: tuple[str, ...], schema: bytes | None) -> Plan | None:
+def plan(found: tuple[str, ...], schema: bytes | None) -> RowReading | None:
     """Return the way to read rows with the columns ``found``; None if they have no sequence column.
 
     Args:
@@ -166,7 +166,7 @@ def plan(found: tuple[str, ...], schema: bytes | None) -> Plan | None:
         Column(name=column, type=types.get(name), encoding=Encoding.TEXT_OR_MICROS)
         for name, column in zip(own, columns, strict=True)
     )
-    return Plan(added, columns, _picker(own), layout)
+    return RowReading(added, columns, _picker(own), layout)
 
 
 def _picker(names: tuple[str, ...]) -> Callable[[Mapping[str, msgspec.Raw]], tuple[msgspec.Raw, ...]]:

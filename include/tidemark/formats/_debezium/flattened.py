@@ -75,7 +75,7 @@ class Fields(msgspec.Struct, gc=False):
     ts_us: Number = None
 
 
-class Added(NamedTuple):
+class AddedFields(NamedTuple):
     """The fields that the transform adds, by their names in a row."""
 
     envelope: Mapping[str, str]
@@ -102,7 +102,7 @@ class FlatRow(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def added(setting: str | None, prefix: str) -> Added:
+def added(setting: str | None, prefix: str) -> AddedFields:
     """Return the fields that the transform adds.
 
     Args:
@@ -117,9 +117,9 @@ def added(setting: str | None, prefix: str) -> Added:
             *(f"{prefix}transaction_{field}" for field in {"id", *_TRANSACTION}),
             *(f"{prefix}updateDescription_{field}" for field in _UPDATE_DESCRIPTION),
         }
-        return Added({f"{prefix}{field}": field for field in _ENVELOPE}, simple | qualified, frozenset(others))
+        return AddedFields({f"{prefix}{field}": field for field in _ENVELOPE}, simple | qualified, frozenset(others))
     fields = [_reference(item.strip(), prefix) for item in setting.split(",") if item.strip()]
-    return Added(
+    return AddedFields(
         envelope={name: field for name, struct, field in fields if struct == ""},
         source={name: field for name, struct, field in fields if struct == "source"},
         others=frozenset(name for name, struct, _ in fields if struct not in {"", "source"}),
@@ -153,7 +153,7 @@ def source_fields(left_out: frozenset[str], setting: str | None, prefix: str) ->
     return frozenset(fields[name] for name in left_out if name in fields)
 
 
-def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset[str], fields: Added) -> FlatRow:
+def read_row(image: bytes, found: Mapping[str, msgspec.Raw], left_out: frozenset[str], fields: AddedFields) -> FlatRow:
     """Return the parts of a flattened row.
 
     Args:

@@ -12,7 +12,7 @@ from tidemark.formats._dts import types as dts_types
 from tidemark.formats._dts.types import BINARY, JSONB, MEASURED, NONE, NULL, UNTYPED
 
 
-class Fields:
+class FieldList:
     """The column list of a table from one kind of source; the same object for the same bytes."""
 
     __slots__ = ("_shapes", "jsonb", "names", "numbers", "raw", "source")
@@ -46,11 +46,11 @@ class Fields:
         return found
 
 
-_recent: dict[tuple[bytes | None, str], Fields] = {}
+_recent: dict[tuple[bytes | None, str], FieldList] = {}
 """The last column list of each object. It is a guess that is compared with the bytes, and only saves time."""
 
 
-def read_fields(buffer: bytes, place: int, source: str, name: bytes | None) -> tuple[Fields | str | None, int]:
+def read_fields(buffer: bytes, place: int, source: str, name: bytes | None) -> tuple[FieldList | str | None, int]:
     branch, place = varint(buffer, place)
     if branch == 0:
         return None, place
@@ -76,7 +76,7 @@ def read_fields(buffer: bytes, place: int, source: str, name: bytes | None) -> t
     return fields, end
 
 
-_parsed = functools.lru_cache(maxsize=1024)(Fields)
+_parsed = functools.lru_cache(maxsize=1024)(FieldList)
 
 
 def _columns(raw: bytes) -> list[tuple[str, int]]:
@@ -92,7 +92,7 @@ def _columns(raw: bytes) -> list[tuple[str, int]]:
     return columns
 
 
-def merged(fields: Fields, before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+def merged(fields: FieldList, before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
     """Return the kinds of columns that fit both images of a row.
 
     Raises:

@@ -8,7 +8,7 @@ import msgspec
 
 from tidemark.errors import MalformedMessageError
 from tidemark.events import TableId
-from tidemark.formats._dts.fields import Fields
+from tidemark.formats._dts.fields import FieldList
 from tidemark.formats._json import table_of_option
 
 _indexes = msgspec.json.Decoder(dict[str, tuple[str, ...]])
@@ -50,7 +50,7 @@ def names_in(name: str | None) -> list[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def key_of(info: bytes | None, fields: Fields) -> tuple[str, ...] | None:
+def key_of(info: bytes | None, fields: FieldList) -> tuple[str, ...] | None:
     """Return the primary key in ``pk_uk_info``, in the spelling of the columns; empty if the table has none."""
     if not info:
         return None

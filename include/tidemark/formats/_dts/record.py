@@ -19,7 +19,7 @@ import msgspec
 from tidemark.avro.binary import block, chunk, varint
 from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError, UnreadableValueError
 from tidemark.formats._dts import charsets as dts_charsets
-from tidemark.formats._dts.fields import Fields, read_fields
+from tidemark.formats._dts.fields import FieldList, read_fields
 from tidemark.formats._dts.types import INTEGER, TEXT
 from tidemark.formats._dts.values import READERS, Style, Value
 
@@ -73,7 +73,7 @@ class Record(msgspec.Struct, gc=False):
     object_name: str | None
     """``database``, ``database.table`` or ``database.schema.table``. A dot in a name is written ``\\u002E``."""
     tags: Mapping[bytes, bytes]
-    fields: Fields | str | None
+    fields: FieldList | str | None
     before: Image | str | None
     """``beforeImages``."""
     after: Image | str | None
@@ -200,14 +200,14 @@ def _tags(buffer: bytes, place: int) -> tuple[Mapping[bytes, bytes], int]:
     return tags, place
 
 
-def _image(buffer: bytes, place: int, fields: Fields | str | None, style: Style) -> tuple[Image | str | None, int]:
+def _image(buffer: bytes, place: int, fields: FieldList | str | None, style: Style) -> tuple[Image | str | None, int]:
     branch, place = varint(buffer, place)
     if branch == 0:
         return None, place
     if branch == 1:
         text, place = chunk(buffer, place)
         return text.decode(), place
-    if branch != 2 or not isinstance(fields, Fields):
+    if branch != 2 or not isinstance(fields, FieldList):
         raise ValueError("an image without the list of its columns" if branch == 2 else f"branch {branch} of an image")
     values: list[Value] = []
     kinds: list[int] = []

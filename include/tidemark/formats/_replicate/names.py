@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tidemark.events import TableId
 
 
-class Names(NamedTuple):
+class TableNames(NamedTuple):
     """The names of a row's table."""
 
     own: TableId | None = None

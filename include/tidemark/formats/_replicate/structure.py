@@ -10,9 +10,9 @@ from tidemark.errors import DecodeError, MalformedMessageError, MissingTableErro
 from tidemark.events import TableId
 from tidemark.formats import Known
 from tidemark.formats._json import RowLayout
-from tidemark.formats._replicate.names import Names
+from tidemark.formats._replicate.names import TableNames
 from tidemark.formats._replicate.types import column
-from tidemark.formats._replicate.wire import Content, parsed
+from tidemark.formats._replicate.wire import StoredContent, parsed
 
 
 class Structure:
@@ -57,7 +57,7 @@ class Structure:
         return found
 
 
-class Facts(NamedTuple):
+class StructureFacts(NamedTuple):
     """The facts in a content beside its columns: arguments of ``Structure``."""
 
     table: TableId
@@ -66,11 +66,11 @@ class Facts(NamedTuple):
     version: int
 
 
-def facts(content: Content) -> Facts:
+def facts(content: StoredContent) -> StructureFacts:
     """Return the facts in a content beside its columns."""
     listed = content.tableStructure["tableColumns"]
     keyed = sorted((column.primaryKeyPosition, name) for name, column in listed.items() if column.primaryKeyPosition)
-    return Facts(
+    return StructureFacts(
         table=TableId(database=None, schema=content.lineage.schema or None, name=content.lineage.table or ""),
         ordinals={name: column.ordinal - 1 for name, column in listed.items()},
         key=tuple(name for _, name in keyed),
@@ -101,7 +101,7 @@ class Index(Generic[S]):
         self._known = known
         self.build = build
         self._built: dict[bytes, S | DecodeError] = {}
-        self._found: dict[tuple[str, Names], S] = {}
+        self._found: dict[tuple[str, TableNames], S] = {}
 
     def _structure(self, text: bytes) -> S:
         """Return the structure of a content, built once. A failure is kept too, because a table has many rows."""
@@ -116,7 +116,7 @@ class Index(Generic[S]):
             raise found.with_traceback(None)
         return found
 
-    def by_id(self, id_: str, names: Names) -> S | None:
+    def by_id(self, id_: str, names: TableNames) -> S | None:
         """Return the structure with an id, of a table that the row may be of; None if no such structure is known.
 
         Raises:
@@ -129,7 +129,7 @@ class Index(Generic[S]):
             self._found[id_, names] = found
         return found
 
-    def _search(self, id_: str, names: Names) -> S | None:
+    def _search(self, id_: str, names: TableNames) -> S | None:
         found = [structure for structure in self._of_id(id_) if not self._denied(structure.table, names)]
         if len({structure.table for structure in found}) > 1:
             named = {str(each) for each in (names.own or names.option, names.topic) if each is not None}
@@ -140,7 +140,7 @@ class Index(Generic[S]):
                 )
         return _newest(found)
 
-    def _denied(self, table: TableId, names: Names) -> bool:
+    def _denied(self, table: TableId, names: TableNames) -> bool:
         """Return whether a row with a schema id of this table says that it is of another one."""
         fit = names.fit(table)
         return not fit if fit is not None else names.topic in self._full_names

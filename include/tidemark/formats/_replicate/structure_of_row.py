@@ -8,7 +8,7 @@ from tidemark.errors import MalformedMessageError, MissingMetadataError, Missing
 from tidemark.events import Message, TableId
 from tidemark.formats._connect import key_struct
 from tidemark.formats._json import members, table_id, untyped
-from tidemark.formats._replicate.names import Names
+from tidemark.formats._replicate.names import TableNames
 from tidemark.formats._replicate.structure import Index, S, Structure
 from tidemark.formats._replicate.wire import MAGIC, Options, Row
 
@@ -75,7 +75,7 @@ def structure_named(row: Row, message: Message, options: Options, known: Index[S
         if found is None:
             raise _not_landed(row.id, known)
         return found
-    if Names(own=row.named).fit(table.table):
+    if TableNames(own=row.named).fit(table.table):
         return table
     raise MissingMetadataError(
         f"the message names the table {row.named} and has no schema id, and the option `table` or the topic names "
@@ -83,8 +83,8 @@ def structure_named(row: Row, message: Message, options: Options, known: Index[S
     )
 
 
-def _names(row: Row | None, message: Message, options: Options) -> Names:
-    return Names(row.named if row else None, message.topic, _option(options), options.schema_ids == "unique")
+def _names(row: Row | None, message: Message, options: Options) -> TableNames:
+    return TableNames(row.named if row else None, message.topic, _option(options), options.schema_ids == "unique")
 
 
 def _not_landed(id_: str, known: Index[S]) -> MissingMetadataError:

@@ -122,7 +122,7 @@ class MetadataBody(msgspec.Struct, gc=False):
     """Avro schema of the data messages, if they are in Avro."""
 
 
-class Content(msgspec.Struct, gc=False, omit_defaults=True):
+class StoredContent(msgspec.Struct, gc=False, omit_defaults=True):
     """The stored content of a metadata message: its own parts, checked and in a fixed order."""
 
     schemaId: str  # noqa: N815
@@ -133,7 +133,7 @@ class Content(msgspec.Struct, gc=False, omit_defaults=True):
 
 _columns = msgspec.json.Decoder(dict[str, TableColumn])
 
-_content = msgspec.json.Decoder(Content)
+_content = msgspec.json.Decoder(StoredContent)
 
 
 def content(body: MetadataBody, envelope_id: str | None = None) -> tuple[str, bytes]:
@@ -152,7 +152,7 @@ def content(body: MetadataBody, envelope_id: str | None = None) -> tuple[str, by
     members(raw)
     columns = read(_columns, raw)
     _check(columns)
-    kept = Content(
+    kept = StoredContent(
         schemaId=id_,
         lineage=Lineage(schema=lineage.schema, table=lineage.table, tableVersion=lineage.tableVersion),
         tableStructure={"tableColumns": dict(sorted(columns.items(), key=lambda item: item[1].ordinal))},
@@ -169,6 +169,6 @@ def _check(columns: dict[str, TableColumn]) -> None:
         raise MalformedMessageError(f"ordinals of columns that repeat, or are not within 1 and {ORDINAL_LIMIT}")
 
 
-def parsed(text: bytes) -> Content:
+def parsed(text: bytes) -> StoredContent:
     """Return a content that ``content`` wrote, decoded."""
     return read(_content, text)
