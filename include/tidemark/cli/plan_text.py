@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, TypedDict
 
+from tidemark.lake.names import cut_tag
 from tidemark.normalization.source_changes import Need
 from tidemark.queries.source_plan import PlannedChange, SourcePlan
 from tidemark.text import counted, harmless
@@ -83,7 +84,7 @@ def as_json(plan: SourcePlan) -> PlanAnswer:
     return {
         "source": plan.source,
         "cut": plan.cut or None,
-        "next_tag": f"cut_{plan.next_cut}",
+        "next_tag": cut_tag(plan.next_cut),
         "files": [
             {"path": file.path, "bytes": file.size, "landed_before": file.path in plan.files.landed}
             for file in plan.files.fresh
@@ -141,7 +142,7 @@ def _lines(plan: SourcePlan) -> Iterator[str]:
             yield f"    touches {columns}{touch.table}: {touch.rows} rows, {touch.events} events"
         yield f"    needs {_WORDS[each.need]}"
     if plan.commands:
-        yield f"to do, which makes the tag cut_{plan.next_cut}:"
+        yield f"to do, which makes the tag {cut_tag(plan.next_cut)}:"
         yield from (f"  {command}" for command in plan.commands)
     else:
         yield "nothing to do"

@@ -92,7 +92,7 @@ class EmptyLake(_Beside):
     def at(self, identifier: Identifier) -> Identifier:
         """Return the table's name in the catalog."""
         own = self.lake.at(identifier)
-        return own if is_log(identifier) else Identifier(self.namespace, "__".join(own))
+        return own if is_log(identifier) else Identifier(self.namespace, table_names.joined(own))
 
     def ensure(
         self,
@@ -229,14 +229,14 @@ class _Rehearsal(_Beside):
             self._looked_at.add(identifier)
             real = self.lake.find(identifier)
             if real is not None:
-                folder = f"{self._folder}/{'__'.join(identifier)}"
+                folder = f"{self._folder}/{table_names.joined(identifier)}"
                 paths = {"write.data.path": f"{folder}/data", "write.metadata.path": f"{folder}/metadata"}
                 self._copy(real, identifier, SetPropertiesUpdate(updates=paths))
-        return Identifier(self.namespace, "__".join(identifier))
+        return Identifier(self.namespace, table_names.joined(identifier))
 
     def location(self, identifier: Identifier) -> str | None:
         """Return where the files of a new table are to be."""
-        return f"{self._folder}/{'__'.join(identifier)}"
+        return f"{self._folder}/{table_names.joined(identifier)}"
 
     def clear(self) -> None:
         """Drop every copy, and delete the files that were written."""

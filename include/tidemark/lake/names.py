@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ _HISTORY = "__history"
 _LEASE = "lease__"
 _FENCE = "writer_"
 _FEED = "__feed"
+_CHANGES = "__changes"
 _WHOLE = "__whole"
 _JOINT = "__"
 _REHEARSAL = "rehearsal__"
@@ -41,6 +42,11 @@ class Identifier(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}"
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Return one name made of several: ``erp__orders``."""
+    return _JOINT.join(parts)
 
 
 def raw(source: str) -> Identifier:
@@ -93,12 +99,12 @@ def is_fence(ref: str) -> bool:
 
 def state(target: Identifier) -> Identifier:
     """Return the table that keeps the tombstones and the cell versions of a published table."""
-    return Identifier(Namespace.STATE.value, _JOINT.join(target))
+    return Identifier(Namespace.STATE.value, joined(target))
 
 
 def with_same_state(target: Identifier) -> list[Identifier]:
     """Return the other tables whose state would have the same name: of ``a.b__c`` it is ``a__b.c``."""
-    text = _JOINT.join(target)
+    text = joined(target)
     joints = [at for at in range(1, len(text) - len(_JOINT)) if text.startswith(_JOINT, at)]
     named = [Identifier(text[:at], text[at + len(_JOINT) :]) for at in joints]
     return [each for each in named if each != target]
@@ -114,6 +120,16 @@ def feed(target: Identifier) -> Identifier:
     return Identifier(target.namespace, target.name + _FEED)
 
 
+def changes(target: Identifier) -> Identifier:
+    """Return the name by which a query reads the change events of a published table. No table has it."""
+    return Identifier(target.namespace, target.name + _CHANGES)
+
+
+def of_changes(name: str) -> str | None:
+    """Return the name of the table whose change events a query reads by this name; None if it reads a table."""
+    return name.removesuffix(_CHANGES) if name.endswith(_CHANGES) else None
+
+
 def beside(target: Identifier) -> tuple[Identifier, Identifier]:
     """Return the tables that move with a published table where the source file asks for them: history and feed."""
     return history(target), feed(target)
@@ -121,7 +137,7 @@ def beside(target: Identifier) -> tuple[Identifier, Identifier]:
 
 def whole(target: Identifier) -> Identifier:
     """Return the table with the whole rows, or versions, that a published table is made of (``where``, ``derive``)."""
-    return Identifier(Namespace.STATE.value, f"{_JOINT.join(target)}{_WHOLE}")
+    return Identifier(Namespace.STATE.value, f"{joined(target)}{_WHOLE}")
 
 
 def whole_beside(target: Identifier) -> tuple[Identifier, Identifier]:

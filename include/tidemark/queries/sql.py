@@ -23,12 +23,10 @@ from sqlglot.errors import SqlglotError
 from tidemark.errors import ConfigurationError
 from tidemark.lake.earlier_schemas import names_with
 from tidemark.lake.lake import Lake
-from tidemark.lake.names import Identifier
+from tidemark.lake.names import Identifier, changes, of_changes
 from tidemark.queries import named_tables
 from tidemark.queries.as_of import AsOf, snapshots
 from tidemark.values import iso8601
-
-CHANGES = "__changes"
 
 NOW = AsOf()
 """Tables as they are."""
@@ -117,9 +115,10 @@ def _listed(lake: Lake) -> pa.Table:
 
 def _named(lake: Lake, namespace: str, name: str) -> tuple[Identifier, Table | None]:
     """Return the table that a query names; of a ``__changes``, which is none, the table whose events it has."""
-    label = f"{namespace}.{name}" if namespace else name
-    identifier, table = named_tables.find(lake, label.removesuffix(CHANGES))
-    return identifier, None if name.endswith(CHANGES) else table
+    events_of = of_changes(name)
+    plain = name if events_of is None else events_of
+    identifier, table = named_tables.find(lake, f"{namespace}.{plain}" if namespace else plain)
+    return identifier, table if events_of is None else None
 
 
 def _past(lake: Lake, found: Iterable[tuple[Identifier, Table | None]], as_of: AsOf) -> dict[Identifier, int]:
@@ -128,7 +127,7 @@ def _past(lake: Lake, found: Iterable[tuple[Identifier, Table | None]], as_of: A
     for identifier, table in found:
         if table is None:
             raise ConfigurationError(
-                f"{identifier}{CHANGES} has every event ever: select by position or committed_at, not by cut"
+                f"{changes(identifier)} has every event ever: select by position or committed_at, not by cut"
             )
         tables[identifier] = table
     return snapshots(lake, tables, as_of)

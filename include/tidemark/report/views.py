@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tidemark.lake.names import Identifier
 from tidemark.ledger.states import CutState, TableState, VerdictWord
 from tidemark.queries.status import MESSAGES
 from tidemark.report import plots
@@ -89,7 +90,7 @@ def table_view(figures: Figures, name: str) -> View:
     its_cuts, rows = [cut for cut, _ in shown], [row for _, row in shown]
     fates = {key: table[key] for key in ("events", *FATES)}
     published = table["rows"] if any(cut["state"] == CutState.PUBLISHED for cut in its_cuts) or not shown else None
-    namespace, _, plain = name.partition(".")
+    namespace, plain = Identifier.parse(name)
     contradictions = [
         each | {"href": cut_page(each["cut"])} for each in figures["contradictions"] if each["table"] == table["object"]
     ]

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
 from tidemark.events import TableId
-from tidemark.lake.names import Identifier, is_rehearsal, state
+from tidemark.lake.names import Identifier, is_rehearsal, joined, state
 from tidemark.lake.properties import OBJECT_PROPERTY, PARTS_PROPERTY, SOURCE_PROPERTY
 from tidemark.sources import model, routes
 from tidemark.sources.fields import RESERVED_NAMES
@@ -45,7 +45,7 @@ def named(source: model.Source, table: TableId) -> Identifier:
 def named_apart(source: model.Source, table: TableId) -> Identifier:
     """Return the name of a table where another one has the name that the source file gives it: ``erp.db__orders``."""
     target = named(source, table)
-    return Identifier(target.namespace, "__".join([*filter(None, (table.database, table.schema)), target.name]))
+    return Identifier(target.namespace, joined([*filter(None, (table.database, table.schema)), target.name]))
 
 
 def targets_of(
