@@ -16,7 +16,7 @@ from support.hand_built import SCHEMA, TABLES, Source
 from support.rounds import crash_windows
 from support.running import die_at
 from tidemark.errors import ConfigurationError, PublishConflictError
-from tidemark.lake import branches, foreign, names, pending_schema, purging
+from tidemark.lake import branches, names, other_writers, pending_schema, purging
 from tidemark.lake.branches import BRINGS, branch_from_main, cut_tags, drop_branch, head
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
@@ -170,7 +170,7 @@ def test_a_column_that_another_writer_renames_before_publish_is_no_part_of_the_c
             cuts.publish(shop.lake, shop.ledger, cut)
         assert shop.rows("one") == [1]
     assert shop.ledger.cuts(equals("cut", 2))[0].state == CutState.REPLACED
-    assert "column 'id' is called 'number'" in (foreign.changes(table.refresh()) or "")
+    assert "column 'id' is called 'number'" in (other_writers.changes(table.refresh()) or "")
 
 
 def test_a_rebuilt_candidate_undoes_what_another_writer_did_to_the_columns(shop: Source) -> None:

@@ -18,7 +18,7 @@ from tidemark.ledger.rows import FileRow
 from tidemark.positions import changed, encode_position, loaded
 from tidemark.quality.doubts import LOG_WENT_BACK, TIME_WENT_BACK, doubts_about
 from tidemark.quality.file_places import Stem, stem_at, stems_that_landed
-from tidemark.quality.gathered import SEVERAL_DATABASES
+from tidemark.quality.several_databases import SEVERAL_DATABASES
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
 from tidemark.sources.files import load_source
 from tidemark.sources.model import Source

@@ -18,7 +18,7 @@ from tidemark.compaction.engine_failures import contained
 from tidemark.compaction.event_log import new_events, shards_of
 from tidemark.compaction.run import Run
 from tidemark.errors import IncompatibleSchemaError, RebuildNeededError
-from tidemark.lake import foreign, names
+from tidemark.lake import names, other_writers
 from tidemark.lake.branches import cut_tags, marker
 from tidemark.lake.names import Identifier
 from tidemark.ledger.ledger import BY_HAND
@@ -97,7 +97,7 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, requested:
         return None
     again = f"`tidemark rebuild {run.source.source} {found.object}`"
     shown = found.published_beside
-    if problem := foreign.unwritable(found.table) or (foreign.unwritable(shown) if shown else None):
+    if problem := other_writers.unwritable(found.table) or (other_writers.unwritable(shown) if shown else None):
         return stopped(found, f"{problem}: drop the table, then {again} makes it anew")
     if requested:
         return None
@@ -108,7 +108,7 @@ def _changed_by_others(run: Run, found: Found, target: Identifier, *, requested:
         return BuildAnew(object=found.object, reason=reason)
     beside = [*names.beside(target), *([names.whole(names.history(target))] if shown is not None else [])]
     tables = (found.table, shown, state, *map(run.lake.find, beside))
-    changes = [text for table in tables if table is not None and (text := foreign.changes(table))]
+    changes = [text for table in tables if table is not None and (text := other_writers.changes(table))]
     if not changes:
         return None
     return stopped(

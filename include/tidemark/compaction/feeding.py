@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 
 from tidemark.compaction.feed_rows import FeedRows
 from tidemark.compaction.run import Cut
-from tidemark.lake import changed_files, foreign, names, pending_schema
+from tidemark.lake import changed_files, names, other_writers, pending_schema
 from tidemark.lake.branches import branch_from_main, fast_forward, head
 from tidemark.lake.commits import commit_files
 from tidemark.lake.feeds import Fed, fed, in_step, summary_of
@@ -86,7 +86,7 @@ def _write(feed: Feed, wanted: Shown, snapshot: int, before: int | None) -> None
     table, made = feed.lake.load(feed.target), feed.lake.load(names.feed(feed.target))
     recorded, empty = fed(made), not rows_in(made)
     anew = recorded is not None and (
-        _begins_anew(recorded, wanted, behind=before is None) or foreign.changes(made) is not None
+        _begins_anew(recorded, wanted, behind=before is None) or other_writers.changes(made) is not None
     )
     behind = before is None and not (anew or empty)
     ordinal = 1 + (recorded.ordinal if recorded is not None else 0 if empty else _last_ordinal(feed))

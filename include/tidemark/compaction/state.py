@@ -169,7 +169,7 @@ def rewrite(session: SparkSession, lake: Lake, identifier: Identifier, past: int
     gone = newest.where(old).agg(F.count("*"), F.max("batch"), F.max("position")).first()
     if gone is not None and gone[0]:
         GoneTombstones(batch=gone[1], position=gone[2]).remember(table)
-    # With a marker, or compact would take it for another writer's (`lake.foreign`).
+    # With a marker, or compact would take it for another writer's (`lake.other_writers`).
     kept = newest.where(~old).writeTo(name).option(f"snapshot-property.{MARKER}rewritten", str(past))
     only_after(kept, table).overwrite(F.col("kind").isin(*_KINDS))
     return gone[0] if gone is not None else 0

@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 from tidemark.dumps import avro_file, console_lines, datahub_csv, datahub_parquet, json_lines, kafka_records, kcat
 from tidemark.dumps.beyond_limit import LIMIT, MARK
 from tidemark.dumps.content import DumpContent, guarded
-from tidemark.dumps.foreign import refuse_foreign
 from tidemark.dumps.json_lines import Group
 from tidemark.dumps.json_text import TextLayout, Values, layout_of
+from tidemark.dumps.other_kinds import refuse_other_kinds
 from tidemark.dumps.stored_file import READ_STEP, StoredFile, expand, opened, reading
 from tidemark.dumps.wrapping import Wrapping
 from tidemark.errors import LandingError
@@ -179,7 +179,7 @@ def _open_text(stored: StoredFile, batch_messages: int, batch_bytes: int, wrappi
     text, whole = _beginning(chunks, stored.limit)
     if text.startswith(avro_file.MAGIC) or stored.path.lower().endswith(".avro"):
         return _open_avro(stored, text, chunks, batch_messages, batch_bytes)
-    refuse_foreign(stored.path, text)
+    refuse_other_kinds(stored.path, text)
     text = text.removeprefix(_MARK)
     chunks = itertools.chain((text,), chunks)
     if wrapping is None and datahub_csv.is_csv(stored.path, text):

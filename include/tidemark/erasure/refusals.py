@@ -16,7 +16,7 @@ from tidemark.erasure.search import Places
 from tidemark.erasure.subject import ErasedRow
 from tidemark.erasure.targets import Targets, targets_of
 from tidemark.errors import ConfigurationError
-from tidemark.lake import file_edits, foreign, names
+from tidemark.lake import file_edits, names, other_writers
 from tidemark.lake.branches import marker
 from tidemark.lake.file_edits import Edit
 from tidemark.lake.filters import above
@@ -157,7 +157,7 @@ def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Pla
             f"{', '.join(shared)}: the folder is, holds or lies in that of another table, whose files would go.{done} "
             "Write another `layout.location`, drop the table, and `tidemark rebuild` it, then erase"
         )
-    if problems := [text for table in moved if (text := foreign.changes(table))]:
+    if problems := [text for table in moved if (text := other_writers.changes(table))]:
         remedy = "Undo it, then give the same command again" if begun else f"Undo it, or {again}, then erase"
         raise ConfigurationError(f"{'. '.join(problems)}.{done} {remedy}")
     if gone := list(_gone(lake, ledger, subject)):

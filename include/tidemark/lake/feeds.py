@@ -6,7 +6,7 @@ import msgspec
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from tidemark.lake import foreign
+from tidemark.lake import other_writers
 from tidemark.lake.branches import MARKER, head, marker
 from tidemark.lake.commits import commit_files
 from tidemark.lake.properties import published
@@ -47,7 +47,7 @@ def in_step(table: Table, feed: Table | None) -> int | None:
     state = fed(feed)
     if state is None or state.snapshot != published(table.properties).get("snapshot"):
         return None
-    if not foreign.row_changes(table, state.snapshot):
+    if not other_writers.row_changes(table, state.snapshot):
         return head(table)
     return state.snapshot if table.snapshot_by_id(state.snapshot) is not None else None
 

@@ -136,7 +136,7 @@ VOID_DOC = "No value so far; its type is that of the first ones"
 """Comment of a column whose type is not known yet. Iceberg has no type for such a column that every reader knows."""
 
 PUBLISHED_PROPERTY = "tidemark.published"
-"""JSON: ``snapshot`` and ``schema``, the ids that Tidemark's last move of ``main`` left; see ``foreign``."""
+"""JSON: ``snapshot`` and ``schema``, the ids that Tidemark's last move of ``main`` left; see ``other_writers``."""
 
 
 def published(properties: Mapping[str, str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import Table
 
-from tidemark.lake import foreign, pending_schema
+from tidemark.lake import other_writers, pending_schema
 from tidemark.lake.branches import descends_from_main, head, moved_meanwhile, properties_at, require_forward
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
@@ -73,7 +73,7 @@ def obstacle(table: Table, cut: int) -> str | None:
         return None
     if not descends_from_main(table, branch):
         return moved_meanwhile(table, branch)
-    if reason := foreign.renamed_since_built(table, cut):
+    if reason := other_writers.renamed_since_built(table, cut):
         return reason
     try:
         require_forward(table, branch, pending_schema.changes(table, cut))

@@ -28,8 +28,8 @@ from tidemark.normalization.arrow_rows import (
     messages_of,
     transaction_columns,
 )
-from tidemark.normalization.courses import Courses, Logs
 from tidemark.normalization.decoded_batch import DecodedBatch, EventGroup
+from tidemark.normalization.delivery_order import DeliveryOrder, Logs
 from tidemark.normalization.erased_keys import AGAIN, ErasedEvent
 from tidemark.normalization.loads import MOST_LOADS, LoadTracker
 from tidemark.normalization.logged_statements import logged_statement
@@ -78,7 +78,7 @@ class Decoder:
         self._contents = Counter[Content]()
         self._loads: dict[tuple[TableId, Position], LoadTracker] = {}
         self._tally = Tally()
-        self._courses = Courses()
+        self._order = DeliveryOrder()
         self.offsets = OffsetsSeen()
 
     def add(self, raw: pa.RecordBatch) -> None:
@@ -96,9 +96,9 @@ class Decoder:
             self._track(partition, rows)
             if write == self._write and partition[1] == RowKind.CHANGE:
                 table, group = str(partition[2]), next(groups)
-                course = spans.course_of(rows, group.events)
-                self._courses.follow(table, course, logs, group.indexes)
-                span = spans.of_rows(course)
+                delivered = spans.delivered(rows, group.events)
+                self._order.follow(table, delivered, logs, group.indexes)
+                span = spans.of_rows(delivered)
                 span.database = one_of({event.of_database for event in group.events})
                 self._tally.spans.setdefault(table, Span()).add(span)
                 if not is_placed(span.oldest):
@@ -200,7 +200,7 @@ class Decoder:
             LoggedStatement(table, encode_position(place), LOAD, msgspec.json.encode(load.result()).decode())
             for (table, place), load in self._loads.items()
         ]
-        for table, span in self._courses.turns():
+        for table, span in self._order.turns():
             self._tally.spans[table].add(span)
         self._tally.contents = list(self._contents.items())
         self._tally.shapes = self._shapes.entries()

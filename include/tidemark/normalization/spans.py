@@ -12,8 +12,8 @@ from tidemark.events import ChangeEvent, Operation
 from tidemark.ledger.tally import SEVERAL, Span
 
 
-def course_of(rows: pa.RecordBatch, events: Sequence[ChangeEvent]) -> pa.RecordBatch:
-    """Return the course of change events of one table: the columns ``position`` and ``committed_at``.
+def delivered(rows: pa.RecordBatch, events: Sequence[ChangeEvent]) -> pa.RecordBatch:
+    """Return what ``delivery_order`` follows of one table's events: the columns ``position`` and ``committed_at``.
 
     If an event carries the last commit before its own, there are three columns more: who is the ``reader`` of the log;
     ``commit``, the place of that commit; ``change``, the place of the change. Places are encoded as positions begin.
@@ -23,12 +23,12 @@ def course_of(rows: pa.RecordBatch, events: Sequence[ChangeEvent]) -> pa.RecordB
         rows: of the change log.
         events: of the rows.
     """
-    course = rows.select(["position", "committed_at"])
+    followed = rows.select(["position", "committed_at"])
     commits = [event.after_commit for event in events]
     if commits.count(None) == len(commits):
-        return course
+        return followed
     numbers = pa.array([commit and commit[1] for commit in commits], pa.int64()).cast(pa.string())
-    parts = pc.split_pattern(course.column("position"), ".", max_splits=2)
+    parts = pc.split_pattern(followed.column("position"), ".", max_splits=2)
     lengths = pc.utf8_lpad(pc.utf8_length(numbers).cast(pa.string()), 2, padding="0")
     log, place = pc.list_element(parts, 0), pc.list_element(parts, 1)
     columns = {
@@ -36,11 +36,11 @@ def course_of(rows: pa.RecordBatch, events: Sequence[ChangeEvent]) -> pa.RecordB
         "commit": pc.binary_join_element_wise(log, pc.binary_join_element_wise(lengths, numbers, ""), "."),
         "change": pc.binary_join_element_wise(log, pc.if_else(pc.is_valid(numbers), place, None), "."),
     }
-    return pa.RecordBatch.from_arrays([*course.columns, *columns.values()], [*course.schema.names, *columns])
+    return pa.RecordBatch.from_arrays([*followed.columns, *columns.values()], [*followed.schema.names, *columns])
 
 
 def of_rows(rows: pa.RecordBatch) -> Span:
-    """Return the span of change events of one table (``course_of``)."""
+    """Return the span of change events of one table (``delivered``)."""
     times = pc.min_max(rows.column("committed_at").cast(pa.int64()))
     places = pc.min_max(rows.column("position"))
     oldest, newest = (places[end].as_py() or "" for end in ("min", "max"))

@@ -19,8 +19,8 @@ from tidemark.ledger.tally import SEVERAL, is_placed, log_of
 from tidemark.positions import DELIVERY, is_by_time
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.file_places import Stem, ends_of, highest_beside, is_in_file, stem_at
-from tidemark.quality.gathered import of_databases
 from tidemark.quality.restarts import line_and_command, written
+from tidemark.quality.several_databases import of_databases
 from tidemark.quality.unplaced_loads import of_loads
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Severity
@@ -239,8 +239,8 @@ def _earlier(source: Source, before: Iterable[SpanRow], now: Sequence[SpanRow]) 
 def _turned(source: Source, span: SpanRow, spans: Iterable[SpanRow]) -> bool:
     """Return whether a batch holds the end of one log and the beginning of another, judged by its order of delivery.
 
-    Where changes carry the commits, the course was followed by these (``normalization.courses``). What was sent again
-    there, and is later than the rest of its batch, as the clock was set back meanwhile, came in an earlier batch too.
+    Where changes carry the commits, these tell the order (``normalization.delivery_order``). What was sent again there,
+    and is later than the rest of its batch, as the clock was set back meanwhile, came in an earlier batch too.
 
     So does a batch with changes that are ordered by their time, and changes behind them that have a place in the log:
     times are above most places, and nothing ranks the ones among the others.

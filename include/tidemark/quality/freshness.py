@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Self
 
 from tidemark.ledger.rows import BatchRow, TableRow
-from tidemark.quality.of_source import SourceResult
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.freshness import Freshness

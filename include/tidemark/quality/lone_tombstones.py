@@ -16,8 +16,8 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import RowKind
 from tidemark.ledger.ledger import Ledger
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import SourceResult
 from tidemark.quality.set_aside import one_of
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tidemark.ledger.offset_rows import OffsetsRow, merged_offsets
 from tidemark.ledger.tally import OffsetRange
-from tidemark.quality.of_source import SourceResult
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.text import harmless

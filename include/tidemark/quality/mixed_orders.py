@@ -18,7 +18,7 @@ from tidemark.ledger.order_rows import SpanRow
 from tidemark.ledger.rows import CutRow
 from tidemark.ledger.tally import is_placed, log_of
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import SourceResult
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source

@@ -24,7 +24,7 @@ from tidemark.quality import (
     unread_messages,
 )
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import SourceResult
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
 

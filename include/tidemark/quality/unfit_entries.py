@@ -13,7 +13,7 @@ from typing import Final
 
 from tidemark.ddl.history import histories
 from tidemark.ledger.ledger import Ledger
-from tidemark.quality.of_source import SourceResult
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source, Table

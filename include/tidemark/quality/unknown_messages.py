@@ -9,8 +9,8 @@ from pyiceberg.table import Table
 from tidemark.errors import UnknownOperationError, UnknownTypeError
 from tidemark.lake.filters import among
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import SourceResult
 from tidemark.quality.set_aside import in_quarantine, one_of
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 

@@ -11,8 +11,8 @@ from tidemark.lake.filters import at_most, unset
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization.identifying import other_format
 from tidemark.quality.judged_batches import JudgedBatches
-from tidemark.quality.of_source import SourceResult
 from tidemark.quality.set_aside import in_quarantine, one_of
+from tidemark.quality.source_verdict import SourceResult
 from tidemark.quality.verdicts import CheckResult
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source

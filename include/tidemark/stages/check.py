@@ -36,9 +36,9 @@ from tidemark.quality.doubt import in_words
 from tidemark.quality.doubts_of_cut import invariants_by_object
 from tidemark.quality.judged_batches import JudgedBatches
 from tidemark.quality.judging import judge
-from tidemark.quality.of_source import of_source
 from tidemark.quality.outcome import asks_for_approval, state_of, with_words
 from tidemark.quality.records import record
+from tidemark.quality.source_verdict import source_verdict
 from tidemark.sources.choices import Severity
 from tidemark.sources.model import Source
 from tidemark.stages import StageReport
@@ -75,7 +75,7 @@ def run(source: Source) -> StageReport:
     of_file = (*unfit_entries.judged(once, source), *outdated_ranks.judged(once, source, batches, cut))
     of_order = mixed_orders.judged(once, source, batches, cut)
     findings = [*of_messages, *source_findings.of_age(ledger, source, [*past, *rows]), *of_file, *of_order]
-    whole = of_source(source.source, findings, docs)
+    whole = source_verdict(source.source, findings, docs)
     verdicts += whole.verdicts
     for name, blocking in contradiction_checks.blocking(contradictions, source).items():
         doubts[name] = [*doubts.get(name, ()), *blocking]
@@ -104,7 +104,7 @@ def run(source: Source) -> StageReport:
 def _nothing_new(ledger: Ledger, source: Source) -> StageReport:
     """Return what a run without a cut to judge has to report: how old the newest data is, where that has a limit."""
     findings = source_findings.of_age(ledger, source, ledger.published_tables().values())
-    verdict = of_source(source.source, findings, home())
+    verdict = source_verdict(source.source, findings, home())
     summary = {"tables": 0, **({"warnings": len(verdict.warnings)} if verdict.warnings else {})}
     return StageReport(
         stage="check", source=source.source, summary=summary, problems=verdict.problems, remarks=verdict.warnings

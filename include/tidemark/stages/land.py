@@ -21,7 +21,7 @@ from pyiceberg.expressions import AlwaysTrue
 from tidemark.dumps import tasks
 from tidemark.dumps.tasks import Landed, Landing
 from tidemark.dumps.wrapping import Reading
-from tidemark.lake import foreign, log_tables, names
+from tidemark.lake import log_tables, names, other_writers
 from tidemark.lake.branches import marker
 from tidemark.lake.data_files import WrittenFile
 from tidemark.lake.filters import among
@@ -81,7 +81,7 @@ def run(source: Source, start: datetime | None = None, end: datetime | None = No
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
     raw = log_tables.raw(lake, source.source)
-    foreign.require_in_step(raw, lake.find(names.change_log(source.source)))
+    other_writers.require_in_step(raw, lake.find(names.change_log(source.source)))
     batch = int(marker(raw, "batch") or 0)
     ledger.forget_attempts(batch)
     files = pending(source, ledger, batch, start, end)

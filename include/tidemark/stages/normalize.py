@@ -21,7 +21,7 @@ import structlog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import Table
 
-from tidemark.lake import foreign, log_tables, names
+from tidemark.lake import log_tables, names, other_writers
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import above, among
 from tidemark.lake.lake import Lake
@@ -85,7 +85,7 @@ def run(
     changelog = reprocessing.in_order_of_numbers(ledger, changelog, done, again)
     rows: list[BatchRow] = []
     if raw is not None:
-        foreign.require_in_step(raw, changelog)
+        other_writers.require_in_step(raw, changelog)
         tables = _Tables(lake=lake, ledger=ledger, source=source, raw=raw, changelog=changelog)
         if again:
             rows += _reprocess(tables, done, sorted(again))

@@ -1,4 +1,4 @@
-"""Files that begin as no dump file does, refused by name."""
+"""Files of other kinds than dump files, known by their first bytes and refused by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from tidemark.errors import LandingError
 
-_FOREIGN: Final = {
+_OTHER_KINDS: Final = {
     b"\x1f\x8b": "compressed twice",
     b"\x28\xb5\x2f\xfd": "compressed twice",
     b"BZh": "compressed twice",
@@ -25,9 +25,9 @@ _TAR: Final = (b"ustar\0", b"ustar  \0")
 _TAR_AT: Final = 257
 
 
-def refuse_foreign(path: str, text: bytes) -> None:
+def refuse_other_kinds(path: str, text: bytes) -> None:
     """Raise ``LandingError`` if a content, uncompressed, begins as a file of another kind does."""
-    found = next((kind for magic, kind in _FOREIGN.items() if text.startswith(magic)), None)
+    found = next((kind for magic, kind in _OTHER_KINDS.items() if text.startswith(magic)), None)
     if text.startswith(_TAR, _TAR_AT):
         found = "a tar archive"
     if found is not None:

@@ -1,4 +1,4 @@
-"""The course of PostgreSQL's commits: a new log is found within the old one, and no log that goes on is in doubt."""
+"""The order of PostgreSQL's commits: a new log is found within the old one, and no log that goes on is in doubt."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_commits_tell(name: str) -> None:
     assert _doubts(*map(_placed, batches)) == expected
 
 
-def test_partitions_have_a_course_of_their_own() -> None:
+def test_partitions_have_an_order_of_their_own() -> None:
     """A partition that is read after another one holds earlier changes."""
     one, other = ([(partition, n, each) for n, each in enumerate(A_DAY[partition::2])] for partition in (0, 1))
     assert _doubts([*one, *other]) == _doubts([*other, *one]) == set()

@@ -90,7 +90,7 @@ class _Reached(msgspec.Struct):
     turn: _Turn | None = None
 
 
-class Courses:
+class DeliveryOrder:
     """Follows the changes of all tables through one batch, as one task sees them."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Courses:
 
         Args:
             table: as source files name it.
-            rows: their course (``spans.course_of``).
+            rows: what ``spans.delivered`` returns.
             logs: of the messages.
             indexes: of the message of each row.
         """

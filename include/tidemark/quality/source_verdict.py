@@ -22,7 +22,7 @@ class SourceResult(NamedTuple):
         return self.result.blocks
 
 
-class OfSource(NamedTuple):
+class SourceVerdict(NamedTuple):
     """The verdict on a source, and what to report."""
 
     verdicts: tuple[Verdict, ...] = ()
@@ -30,13 +30,13 @@ class OfSource(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def of_source(source: str, findings: Sequence[SourceResult], docs: Path) -> OfSource:
+def source_verdict(source: str, findings: Sequence[SourceResult], docs: Path) -> SourceVerdict:
     """Return the verdict on a source; none if nothing was judged. ``docs`` is the index page of the Data Docs."""
     if not findings:
-        return OfSource()
+        return SourceVerdict()
     results = tuple(each.result for each in findings)
     success = not any(each.blocks for each in findings)
-    return OfSource(
+    return SourceVerdict(
         verdicts=(Verdict(table=source, success=success, results=results, docs=docs),),
         problems=tuple(text for each in findings if each.blocks for text in each.sentences),
         warnings=tuple(text for each in findings if not each.blocks for text in each.sentences),

@@ -11,7 +11,7 @@ import pytest
 
 from tidemark.lake.log_schemas import CHANGE_LOG, RAW
 from tidemark.ledger.tally import Span
-from tidemark.normalization.courses import Courses, Logs
+from tidemark.normalization.delivery_order import DeliveryOrder, Logs
 from tidemark.positions import Position, changed, encode_position, loaded
 
 
@@ -27,15 +27,15 @@ class Told(NamedTuple):
 
 def _seen(events: Sequence[Told], cuts: Sequence[int] = ()) -> int | None:
     """When the log began anew; in one batch, or in several that are cut before these events."""
-    courses, found = Courses(), Span()
+    order, found = DeliveryOrder(), Span()
     for begin, end in itertools.pairwise([0, *cuts, len(events)]):
-        _follow(courses, events[begin:end])
-    for _, turn in courses.turns():
+        _follow(order, events[begin:end])
+    for _, turn in order.turns():
         found.add(turn)
     return found.back
 
 
-def _follow(courses: Courses, events: Sequence[Told]) -> None:
+def _follow(order: DeliveryOrder, events: Sequence[Told]) -> None:
     raw = [
         {"file": each.file, "place": place, "topic": "t", "partition": each.partition, "offset": place}
         if each.partition is not None
@@ -44,7 +44,7 @@ def _follow(courses: Courses, events: Sequence[Told]) -> None:
     ]
     rows = [{"position": encode_position(each.position), "committed_at": each.at, "file": each.file} for each in events]
     log = pa.RecordBatch.from_pylist(rows, schema=CHANGE_LOG)
-    courses.follow("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(events)))
+    order.follow("t", log, Logs(pa.RecordBatch.from_pylist(raw, schema=RAW)), range(len(events)))
 
 
 def _change(place: int, at: int | None, partition: int | None = None, *, of: int = 3, file: str = "a") -> Told:
