@@ -106,7 +106,7 @@ class First(NamedTuple):
     size: maintenance.Size
     before: dict[str, Any]
     report: StageReport
-    told_after: dict[str, Any]
+    after: dict[str, Any]
     late: StageReport
     """Of compact, over ``LATE``."""
     late_rows: list[tuple[Any, ...]]
@@ -133,15 +133,15 @@ def first(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFact
     shop = _shop("maintained", tmp_path_factory.mktemp("maintained"))
     for _ in range(RUNS):
         shop.run(*shop.small_cut())
-    size, before = maintenance.size_of(lake.load((shop.name, "items"))), _told(lake, shop)
+    size, before = maintenance.size_of(lake.load((shop.name, "items"))), _known(lake, shop)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tidemark.stages.maintain.NAMES", NAMES)
         report = shop.maintain()
-    told = _told(lake, shop)
+    after = _known(lake, shop)
     late = shop.run(*LATE)["compact"]
     kinds = lake.load(("state", f"{shop.name}__items")).scan().to_arrow().column("kind").to_pylist()
     rows = _rows(lake, shop), _expected(shop.changes)
-    return shop, First(size, before, report, told, late, *rows, set(kinds))
+    return shop, First(size, before, report, after, late, *rows, set(kinds))
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +155,7 @@ def shop(first: tuple[Shop, First]) -> Shop:
     return first[0]
 
 
-def _told(lake: Lake, shop: Shop) -> dict[str, Any]:
+def _known(lake: Lake, shop: Shop) -> dict[str, Any]:
     """What readers of main and of each cut see, what the stages know to be done, what the ledger says."""
     logs = [("raw", shop.name), ("changelog", shop.name)]
     return {

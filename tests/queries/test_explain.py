@@ -321,7 +321,7 @@ def test_the_command(shop: Source, tmp_path: Path) -> None:
     assert text.stdout.startswith('asked.items id="1"\n\n1 INSERT superseded: ')
     assert '  the key changed, to id="2"\n' in text.stdout
     assert text.stdout.endswith("published rows: 0\n")
-    assert "\n  committed 2026-" in text.stdout or "\n  committed at a time not told" in text.stdout
+    assert "\n  committed 2026-" in text.stdout or "\n  committed at an unknown time" in text.stdout
     lines = RUNNER.invoke(app, ["explain", "asked.items", "id=2", "--json"]).stdout.splitlines()
     first, second = map(json.loads, lines)
     assert first["cells"] == {"n": {"old": None, "new": "5", "stands": True}}
@@ -364,7 +364,7 @@ def test_text_for_people_has_keys_whole_and_a_row_one_below_the_other() -> None:
     row = {"id": [key], "n": [long]}
     lines = [*as_text(Life(table="erp.items", key={"id": key}, chapters=[chapter], rows=pa.table(row)))]
     assert lines[0] == f'erp.items id="{key}"'
-    assert f'  committed at a time not told, transaction "{key}"' in lines
+    assert f'  committed at an unknown time, transaction "{key}"' in lines
     assert f'  the key changed, from id="{key}"' in lines
     assert any(line.endswith("... (and 22 more characters; --json shows them)  (stands)") for line in lines)
     assert lines[-3:] == ["published rows: 1", f'  id: "{key}"', f'  n: "{long}"']

@@ -21,7 +21,7 @@ def erase(
     table: Annotated[str, typer.Argument(metavar="SOURCE.TABLE", help="A published table.")],
     key: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE", help="The row's key; bytes as Base64.")],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be removed; remove nothing.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Search again for a row that was erased.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Erase the row under the other keys it had, too.")] = False,
     unread: Annotated[

@@ -95,12 +95,12 @@ def found(prepared: Prepared, acted: DataFrame, start: int) -> list[Contradictio
     judged = row_needs.judged(sound, stood, dead, known(prepared), plan)
     judged = checkpointed(judged)
     counts = {row["needs"]: int(row["count"]) for row in judged.groupBy("needs").count().collect()}
-    asked = prepared.run.source.invariants
+    declared = prepared.run.source.invariants
     kinds = ((row_needs.ROW, MISSING_ROWS), (row_needs.NO_ROW, EXISTING_ROWS))
     return [
         entry(judged.where(F.col("needs") == needs), kind, counts[needs], prepared)
         for needs, kind in kinds
-        if needs in counts and getattr(asked, kind) is not Consequence.OFF
+        if needs in counts and getattr(declared, kind) is not Consequence.OFF
     ]
 
 

@@ -52,8 +52,8 @@ def acted(log: EventLog, events: Events, truncated: Truncates | None, kept: Sequ
 
 def _found(log: EventLog, read: DataFrame) -> DataFrame | None:
     """Return the values that INSERTs with placeholders lack; None if there are no such INSERTs."""
-    asked = ("position", "set_aside", row_moves.LACKS, row_moves.SPOT)
-    lacking = checkpointed(read.where(row_moves.LACKS).select(*asked))
+    columns = ("position", "set_aside", row_moves.LACKS, row_moves.SPOT)
+    lacking = checkpointed(read.where(row_moves.LACKS).select(*columns))
     if lacking.isEmpty():
         return None
     every, pairs, plan = _everything(log)

@@ -64,8 +64,8 @@ def is_outdated(ledger: Ledger, source: Source) -> bool:
 def _has_met(row: TableRow, request: str) -> bool:
     """Return whether a table of a cut was built for a request, or was stopped in spite of it."""
     if row.state == TableState.STOPPED:
-        asked = datetime.fromisoformat(request.removesuffix(BY_HAND))
-        return row.written_at is not None and asked < row.written_at
+        requested_at = datetime.fromisoformat(request.removesuffix(BY_HAND))
+        return row.written_at is not None and requested_at < row.written_at
     return row.rebuilt == request
 
 

@@ -60,11 +60,11 @@ def dropped(lake: Lake, source: Source) -> list[str]:
     Other requests stay, and their tables stop: these cannot go on from what is published.
     """
     ledger = Ledger(lake, source.source)
-    asked = [name for name, request in ledger.rebuild_requests().items() if request.endswith(BY_HAND)]
-    if not asked:
+    requested = [name for name, request in ledger.rebuild_requests().items() if request.endswith(BY_HAND)]
+    if not requested:
         return []
     published = ledger.published_tables()
-    problems = unmet(lake, source, [name for name in asked if name in published and published[name].batch])
+    problems = unmet(lake, source, [name for name in requested if name in published and published[name].batch])
     if problems:
         ledger.forget(RebuildRow, among("object", problems))
     for name, problem in problems.items():

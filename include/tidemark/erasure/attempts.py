@@ -29,8 +29,8 @@ def of_command(known: Sequence[ErasureRow], erasures: Sequence[Erasure]) -> list
 
     Once its events are erased, nothing shows which keys a row had in earlier eras.
     """
-    asked = {(each.digest, each.begins) for each in erasures}
-    mine = [row for row in known if (row.digest, row.begins or "") in asked]
+    wanted = {(each.digest, each.begins) for each in erasures}
+    mine = [row for row in known if (row.digest, row.begins or "") in wanted]
     times = {row.before for row in mine}
     return [*mine, *(row for row in known if row.before in times and row not in mine)]
 

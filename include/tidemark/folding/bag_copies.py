@@ -60,11 +60,11 @@ def marked(events: DataFrame) -> DataFrame:
         }
     )
     sound = F.col("set_aside").isNull() & F.col("content").isNotNull()
-    asked = F.max(F.col("copy")).over(of_place) & F.max("differs").over(of_place)
+    place_in_question = F.max(F.col("copy")).over(of_place) & F.max("differs").over(of_place)
     return compared.withColumns(
         {
             IS_COPY: sound & F.col("copy"),
-            IN_QUESTION: F.coalesce(sound & asked, F.lit(False)),
+            IN_QUESTION: F.coalesce(sound & place_in_question, F.lit(False)),
             IS_GUESS: F.lit(False),
         }
     ).drop("rest", "number", "copy", "differs")
@@ -76,9 +76,9 @@ def settled(events: DataFrame) -> DataFrame:
     Args:
         events: the result of ``marked``, kept: it is read twice.
     """
-    asked = events.where(IN_QUESTION).select(LOG_PLACE, "position", "content")
-    asked = asked.repartition(LOG_PLACE).sortWithinPartitions(LOG_PLACE)
-    joined = events.join(asked.mapInArrow(redelivery.judged, _JUDGED), "position", "left")
+    in_question = events.where(IN_QUESTION).select(LOG_PLACE, "position", "content")
+    in_question = in_question.repartition(LOG_PLACE).sortWithinPartitions(LOG_PLACE)
+    joined = events.join(in_question.mapInArrow(redelivery.judged, _JUDGED), "position", "left")
     verdicts = {IS_COPY: F.coalesce("judged_copy", IS_COPY), IS_GUESS: F.coalesce("judged_guess", IS_GUESS)}
     return joined.withColumns(verdicts).drop("judged_copy", "judged_guess")
 

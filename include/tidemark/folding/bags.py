@@ -54,7 +54,7 @@ def read_rows(events: DataFrame, plan: Plan, truncated: str | None) -> DataFrame
         .when(F.col("unknown").isNotNull(), INCOMPLETE_IMAGE)
     )
     detail = F.when(F.col("unreadable").isNotNull(), F.concat(F.lit(MISFIT), F.col("unreadable"))).otherwise(
-        F.concat(F.lit("the table has no key, and the old row is not told whole: "), F.col("unknown"))
+        F.concat(F.lit("the table has no key, and the old row is incomplete: "), F.col("unknown"))
     )
     columns = list(enumerate(column.name for column in plan.columns))
     old = F.struct(*(_old(plan, number, name).alias(field(number)) for number, name in columns))

@@ -128,7 +128,7 @@ def opening() -> Iterator[None]:
     except (ImportError, NotInstalledError, _sql_errors().ArgumentError, ValueError) as error:
         raise ConfigurationError(
             f"catalog {catalog_name()!r} cannot be opened as it is configured: {first_line(error)}. Look at "
-            "`.pyiceberg.yaml` and PYICEBERG_CATALOG__...; a database is told as `postgresql+psycopg://...`"
+            "`.pyiceberg.yaml` and PYICEBERG_CATALOG__...; a database is given as `postgresql+psycopg://...`"
         ) from error
     except (PermissionError, UnauthorizedError, ForbiddenError) as error:
         raise ConfigurationError(f"catalog {catalog_name()!r} refuses this user: {first_line(error)}") from error

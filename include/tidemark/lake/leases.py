@@ -39,10 +39,10 @@ _GOOD: Final = 0.8
 class Lease:
     """A source held by this process; ``require`` and ``token`` are what its commits ask (``fences.Writer``)."""
 
-    def __init__(self, lake: Lake, source: str, record: LeaseRecord, *, asked: float, forced: bool) -> None:
+    def __init__(self, lake: Lake, source: str, record: LeaseRecord, *, moment: float, forced: bool) -> None:
         self.source, self.forced = source, forced
         self._lake, self._record = lake, record
-        self._renewed = asked
+        self._renewed = moment
         self._lost: str | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name=f"lease of {source}", daemon=True)
@@ -89,13 +89,13 @@ class Lease:
                 log.warning("lease_not_renewed", source=self.source, error=first_line(error))
 
     def _beat(self) -> None:
-        asked = _clock()
+        moment = _clock()
         table = lease_records.open_table(self._lake, self.source)
         found = lease_records.read(table)
         if found.owner != self._record.owner:
             self._lost = f"another run took it over ({found.who or 'it is over by now'})"
         elif lease_records.exchange(table, self._record):
-            self._renewed = asked
+            self._renewed = moment
 
 
 class LeaseTaker:
@@ -112,11 +112,11 @@ class LeaseTaker:
 
     def take(self) -> Lease | None:
         """Take the lease if nobody has it, or if whoever had it fell silent; None if it has to be waited for."""
-        asked = _clock()
+        moment = _clock()
         table = lease_records.open_table(self._lake, self._source)
         found = lease_records.read(table)
         if found.owner == self._owner:  # taken before; only the answer was lost
-            return self._leased(found, asked)
+            return self._leased(found, moment)
         snapshot = table.current_snapshot()
         self._forced = found.owner is not None
         if self._forced and not self._silent(found, snapshot.snapshot_id if snapshot else None):
@@ -124,10 +124,10 @@ class LeaseTaker:
         if self._forced:
             log.warning("source_taken_over", source=self._source, holder=found.who)
         mine = self._record(found.token + 1)
-        return self._leased(mine, asked) if lease_records.exchange(table, mine) else None
+        return self._leased(mine, moment) if lease_records.exchange(table, mine) else None
 
-    def _leased(self, record: LeaseRecord, asked: float) -> Lease:
-        return Lease(self._lake, self._source, record, asked=asked, forced=self._forced)
+    def _leased(self, record: LeaseRecord, moment: float) -> Lease:
+        return Lease(self._lake, self._source, record, moment=moment, forced=self._forced)
 
     def _silent(self, found: LeaseRecord, snapshot: int | None) -> bool:
         """Return whether whoever has the lease has ended, or said nothing for as long as the lease is good for."""

@@ -202,8 +202,8 @@ def number_of_next(ledger: Ledger) -> int:
     """
     newest, last = ledger.last_cut(), last_published(ledger)
     number = max(last.cut if last else 0, ledger.left_number()) + 1
-    asked = newest is not None and newest.state in {CutState.AWAITING_APPROVAL, CutState.REPLACED}
-    return max(newest.cut + 1, number) if newest is not None and asked else number
+    is_awaited = newest is not None and newest.state in {CutState.AWAITING_APPROVAL, CutState.REPLACED}
+    return max(newest.cut + 1, number) if newest is not None and is_awaited else number
 
 
 def next_number(lake: Lake, ledger: Ledger) -> int:

@@ -220,8 +220,8 @@ class Ledger:
 
     def request_rebuild(self, objects: Iterable[str], *, by_hand: bool = False) -> None:
         """Let the next compact build tables again; a table that was built for an earlier request is not enough."""
-        asked = datetime.now(UTC).isoformat() + (BY_HAND if by_hand else "")
-        rows = [RebuildRow(object=name, asked=asked) for name in sorted(set(objects))]
+        request = datetime.now(UTC).isoformat() + (BY_HAND if by_hand else "")
+        rows = [RebuildRow(object=name, asked=request) for name in sorted(set(objects))]
         if rows:
             self.replace(RebuildRow, rows, among("object", [row.object for row in rows]))
 

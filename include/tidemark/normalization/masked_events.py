@@ -27,8 +27,8 @@ from tidemark.values.masking import Mask, masked
 from tidemark.values.plain import read_value
 
 HIDDEN_DETAIL = (
-    "not told, because the source masks values and the sentence may quote one: `tidemark decode` with the dump file "
-    "tells it"
+    "not shown, because the source masks values and the sentence may quote one: `tidemark decode` with the dump file "
+    "shows it"
 )
 
 Decoded = list[Event] | list[Event | ErasedEvent] | Quarantined

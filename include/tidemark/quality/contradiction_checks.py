@@ -14,16 +14,16 @@ from tidemark.sources.model import Source
 from tidemark.text import harmless
 
 
-def invariants_of(rows: Iterable[ContradictionRow], asked: Invariants) -> dict[str, dict[str, Invariant]]:
+def invariants_of(rows: Iterable[ContradictionRow], declared: Invariants) -> dict[str, dict[str, Invariant]]:
     """Return by object, by name, how many of its events contradict rows.
 
     Args:
         rows: of the cut.
-        asked: what the source file says now; a kind that is off by now is left out.
+        declared: what the source file says now; a kind that is off by now is left out.
     """
     found = defaultdict[str, dict[str, Invariant]](dict)
     for row in rows:
-        consequence = getattr(asked, row.kind)
+        consequence = getattr(declared, row.kind)
         if consequence is not Consequence.OFF:
             found[row.object][IN_WORDS[row.kind]] = Invariant(
                 value=row.events, severity=Severity(consequence.value), approvable=True

@@ -35,13 +35,13 @@ def doubts_of_cut(source: Source, ledger: Ledger, cut: CutRow, into: Mapping[str
     up_to, taken = at_most("batch", cut.batch), _taken(ledger)
     spans, offsets = ledger.spans(up_to), ledger.offsets(up_to)
     ends = sorted({0, cut.batch, *(row.batch for row in ledger.cuts(equals("state", CutState.PUBLISHED)))})
-    asked = defaultdict[int, set[str]](set)
+    taken_in = defaultdict[int, set[str]](set)
     for span in spans:
         table = into.get(span.object)
         if table is not None and span.batch > taken.get(table, taken.get(span.object, 0)):
-            asked[bisect_left(ends, span.batch)].add(span.object)
+            taken_in[bisect_left(ends, span.batch)].add(span.object)
     found = defaultdict[str, list[Doubt]](list)
-    for end, names in sorted(asked.items()):
+    for end, names in sorted(taken_in.items()):
         before, batch = ends[end - 1], ends[end]
         landed = [span for span in spans if span.batch <= batch]
         files = partial(_stems, ledger, before)

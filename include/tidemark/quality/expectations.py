@@ -37,7 +37,7 @@ class _Judged(NamedTuple):
     result: ExpectationValidationResult
 
 
-def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tuple[Verdict, ...]:
+def evaluate_all(subjects: Sequence[Subject], *, cut: str, home: Path) -> tuple[Verdict, ...]:
     """Judge the tables of one run, and update the Data Docs in ``home/quality`` once.
 
     A check that cannot be evaluated (missing column, unfit type) is a failed check, and so is one whose arguments Great
@@ -45,24 +45,24 @@ def evaluate_all(candidates: Sequence[Subject], *, cut: str, home: Path) -> tupl
     same time.
 
     Args:
-        candidates: the tables of the run, each once.
+        subjects: the tables of the run, each once.
         cut: identifier of the run; its name in the Data Docs.
         home: ``TIDEMARK_HOME``.
 
     Returns:
-        One verdict for each table, in the order of ``candidates``.
+        One verdict for each table, in the order of ``subjects``.
 
     Raises:
         ConfigurationError: a check has an unknown expectation, argument or severity; nothing is evaluated.
         ExpectationError: Great Expectations returned fewer results than there are checks.
         RetriableLakeError: Spark can no longer read a table.
     """
-    suites = [suite_of(subject) for subject in candidates]
+    suites = [suite_of(subject) for subject in subjects]
     folder = home / "quality"
     context = open_context(folder)
     recorder = Recorder(context, folder=folder, cut=cut)
     verdicts = []
-    for subject, (declared, invariants) in zip(candidates, suites, strict=True):
+    for subject, (declared, invariants) in zip(subjects, suites, strict=True):
         judged = _judge(context, subject, declared, invariants)
         verdict = _verdict(subject.table, judged, docs=index_page(folder))
         recorder.record(

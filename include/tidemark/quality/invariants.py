@@ -52,11 +52,14 @@ def quarantine_invariants(source: Source, row: TableRow) -> dict[str, Invariant]
         return {}
     lost = int(row.quarantined == row.events - row.held)
     warnings = {"batches without one event taken in": Invariant(value=lost, severity=Severity.WARN)}
-    asked = source.invariants.quarantined_share
-    if asked is Consequence.OFF:
+    consequence = source.invariants.quarantined_share
+    if consequence is Consequence.OFF:
         return warnings
     beyond = max(0, row.quarantined - source.quarantinable(row.events, row.object))
-    return {TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(asked.value), approvable=True), **warnings}
+    return {
+        TOO_MANY_QUARANTINED: Invariant(value=beyond, severity=Severity(consequence.value), approvable=True),
+        **warnings,
+    }
 
 
 def deleted_rows(row: TableRow) -> int:

@@ -47,8 +47,8 @@ def judge(
         return (), ()
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
-    asked = source.invariants.value_bounds
-    bounds = {} if asked is Consequence.OFF else value_bounds.bounds_of(ledger, source, rows)
+    consequence = source.invariants.value_bounds
+    bounds = {} if consequence is Consequence.OFF else value_bounds.bounds_of(ledger, source, rows)
     changelog = lake.find(names.change_log(source.source))
     with _session_when_needed(rows) as session:
         subjects: list[Subject] = []

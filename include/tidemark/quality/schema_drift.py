@@ -25,7 +25,7 @@ _OWN = frozenset({POSITION, COMMITTED_AT, DELETED})
 
 
 def invariants_of(
-    lake: Lake, rows: Iterable[TableRow], published: Container[str], asked: Consequence
+    lake: Lake, rows: Iterable[TableRow], published: Container[str], consequence: Consequence
 ) -> dict[str, dict[str, Invariant]]:
     """Return by object the invariant about the columns that a cut changes; none for the first cut of a table.
 
@@ -33,15 +33,17 @@ def invariants_of(
         lake: the lake.
         rows: tables of the cut that were built.
         published: objects that an earlier cut published.
-        asked: what the source file says.
+        consequence: what the source file says.
     """
-    if asked is Consequence.OFF:
+    if consequence is Consequence.OFF:
         return {}
     found = {}
     for row in rows:
         if row.object in published:
             columns = tuple(changes(lake.load(row.identifier), row))
-            invariant = Invariant(value=len(columns), severity=Severity(asked.value), columns=columns, approvable=True)
+            invariant = Invariant(
+                value=len(columns), severity=Severity(consequence.value), columns=columns, approvable=True
+            )
             found[row.object] = {SCHEMA_DRIFT: invariant}
     return found
 

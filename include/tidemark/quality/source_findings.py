@@ -39,19 +39,21 @@ def of_messages(
     lake: Lake, ledger: Ledger, source: Source, batches: JudgedBatches, offsets: Sequence[OffsetsRow]
 ) -> Iterator[SourceResult]:
     """Yield what the cut's messages lack, what of them is unknown, and how many cannot be read."""
-    asked = source.invariants.missing_offsets
-    if offsets and asked is not Consequence.OFF:
-        yield missing_offsets.judged(source.source, offsets, batches.published, Severity(asked.value))
+    consequence = source.invariants.missing_offsets
+    if offsets and consequence is not Consequence.OFF:
+        yield missing_offsets.judged(source.source, offsets, batches.published, Severity(consequence.value))
     quarantine = lake.find(names.quarantine(source.source))
-    asked = source.invariants.unknown_messages
-    if quarantine is not None and asked is not Consequence.OFF:
-        yield from unknown_messages.judged(source.source, quarantine, batches, Severity(asked.value))
+    consequence = source.invariants.unknown_messages
+    if quarantine is not None and consequence is not Consequence.OFF:
+        yield from unknown_messages.judged(source.source, quarantine, batches, Severity(consequence.value))
     if quarantine is not None and source.invariants.quarantined_share is not Consequence.OFF:
         yield from unread_messages.judged(ledger, source, quarantine, batches)
-    asked = source.invariants.unknown_members
-    known = [] if asked is Consequence.OFF else member_rows.unknown_members(ledger, at_most("batch", batches.newest))
+    consequence = source.invariants.unknown_members
+    known = (
+        [] if consequence is Consequence.OFF else member_rows.unknown_members(ledger, at_most("batch", batches.newest))
+    )
     if members := [row for row in known if batches.shows(row)]:
-        yield unknown_members.judged(source.source, source.format, members, Severity(asked.value))
-    asked = source.invariants.lone_tombstones
-    if asked is not Consequence.OFF:
-        yield from lone_tombstones.judged(lake, source.source, batches, Severity(asked.value))
+        yield unknown_members.judged(source.source, source.format, members, Severity(consequence.value))
+    consequence = source.invariants.lone_tombstones
+    if consequence is not Consequence.OFF:
+        yield from lone_tombstones.judged(lake, source.source, batches, Severity(consequence.value))

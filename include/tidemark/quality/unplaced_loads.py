@@ -26,8 +26,8 @@ def of_loads(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[Sp
     That is so if they were read after the newest published change. Rows without a time may be, if any change is
     published.
     """
-    asked = source.invariants.loaded_again
-    if asked is Consequence.OFF:
+    consequence = source.invariants.loaded_again
+    if consequence is Consequence.OFF:
         return []
     placed = [span for span in old if is_placed(span.newest)]
     ended = max((span.last for span in placed if span.last), default=None)
@@ -47,6 +47,6 @@ def of_loads(source: Source, name: str, old: Iterable[SpanRow], new: Sequence[Sp
         f"{count} rows of it were loaded {seen}. They rank below "
         f"all changes, so rows that are there already stay as they are. If the table was loaded anew, write `tables: "
         f"{{{name}: {{reloads: [{moment}]}}}}`{where} into the source file and run `tidemark run {source.source} "
-        f"--reprocess` for the intervals since then: the load replaces the table; {_ADDS[asked]}"
+        f"--reprocess` for the intervals since then: the load replaces the table; {_ADDS[consequence]}"
     )
-    return [Doubt(UNPLACED_LOAD, count, reason, severity=Severity(asked.value))]
+    return [Doubt(UNPLACED_LOAD, count, reason, severity=Severity(consequence.value))]

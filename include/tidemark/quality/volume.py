@@ -59,16 +59,16 @@ def usual(counts: Sequence[int]) -> UsualVolume | None:
 
 
 def invariants_of(
-    rows: Iterable[TableRow], past: Iterable[TableRow], asked: Consequence
+    rows: Iterable[TableRow], past: Iterable[TableRow], consequence: Consequence
 ) -> dict[str, dict[str, Invariant]]:
     """Return by object the invariant about its number of events; none without enough cuts before.
 
     Args:
         rows: tables of a cut.
         past: tables of cuts; only published ones count.
-        asked: what the source file says.
+        consequence: what the source file says.
     """
-    if asked is Consequence.OFF:
+    if consequence is Consequence.OFF:
         return {}
     before = defaultdict[str, list[TableRow]](list)
     for row in past:
@@ -79,7 +79,7 @@ def invariants_of(
         earlier = sorted((each for each in before[row.object] if each.cut < row.cut), key=lambda each: each.cut)
         band = usual([each.events for each in earlier[-_MOST:]])
         if band is not None and row.rebuilt is None:
-            severity = Severity(asked.value)
+            severity = Severity(consequence.value)
             found[row.object] = {
                 VOLUME: Invariant(
                     value=row.events, minimum=band.low, maximum=band.high, severity=severity, approvable=True

@@ -125,11 +125,11 @@ class RowEvents:
             return key
         if not {*era.key, *key} <= self.reader.columns.keys():  # a column of the key was dropped since
             return None
-        asked = shown(key, self.reader.masks)
+        wanted = shown(key, self.reader.masks)
         last: tuple[bool, str, Key] | None = None
         for candidate in self._candidates(era, key):
             values, is_there, position = self._row_at_end(era, candidate, why)
-            if self.reader.same(values, asked, list(key)) and (last is None or (is_there, position) > last[:2]):
+            if self.reader.same(values, wanted, list(key)) and (last is None or (is_there, position) > last[:2]):
                 last = (is_there, position, candidate)
         return last[2] if last is not None else None
 

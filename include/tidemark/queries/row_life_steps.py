@@ -291,6 +291,6 @@ def _aside(fault: str | None, *, null_key: bool = False, torn: bool = False) -> 
     if torn:
         return (
             Outcome.QUARANTINED,
-            f"{fold_reasons.PARTIAL_KEY_CHANGE}: the key changed, and not all of the row is told",
+            f"{fold_reasons.PARTIAL_KEY_CHANGE}: the key changed, and the message does not show the whole row",
         )
     return None

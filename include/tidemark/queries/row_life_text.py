@@ -109,7 +109,7 @@ def _chapter_lines(chapter: Chapter) -> Iterator[str]:
     step = chapter.step
     yield f"{chapter.number} {step.operation} {chapter.outcome}: {harmless(chapter.detail)}"
     transaction = f", transaction {_whole(step.transaction['id'])}" if step.transaction else ""
-    yield f"  committed {step.committed_at or 'at a time not told'}{transaction}"
+    yield f"  committed {step.committed_at or 'at an unknown time'}{transaction}"
     yield f"  {harmless(step.file)}:{step.place}, batch {step.batch}"
     log = log_of(step.position)
     yield f"  position {harmless(step.position)}{f', in log {log} of the source' if log > 1 else ''}"

@@ -32,20 +32,20 @@ def shard_of(table: Table, name: str, given: Sequence[str]) -> tuple[Table, list
     if not known:
         return table, list(given)
     types = dict(columns_of(table))
-    asked = dict(text.partition("=")[::2] for text in given)
+    wanted = dict(text.partition("=")[::2] for text in given)
     fitting = [
         shard
         for shard, added in known.items()
         if all(
-            _alike(asked[column], value, types.get(column, "string"))
+            _alike(wanted[column], value, types.get(column, "string"))
             for column, value in {**added, SHARD_COLUMN: shard}.items()
-            if column in asked
+            if column in wanted
         )
     ]
     if len(fitting) != 1:
         examples = ", ".join(sorted(fitting)[:5])
         which = f"several tables have rows like this, {examples}" if fitting else "none of its tables has these values"
-        hint = "" if fitting else suggestion(asked.get(SHARD_COLUMN, ""), list(known))
+        hint = "" if fitting else suggestion(wanted.get(SHARD_COLUMN, ""), list(known))
         raise ConfigurationError(f"{name}: {which}; name the table as well, {SHARD_COLUMN}=TABLE.{hint}")
     own = {*known[fitting[0]], SHARD_COLUMN}
     return _view(table, fitting[0], own), [text for text in given if text.partition("=")[0] not in own]
@@ -84,8 +84,8 @@ def _view(table: Table, shard: str, own: set[str]) -> Table:
     return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
 
 
-def _alike(asked: str, value: str, kind: str) -> bool:
+def _alike(given: str, value: str, kind: str) -> bool:
     """Return whether a person means the value of an added column: 1 is 01 in a column of numbers."""
-    if kind in {"int", "long"} and asked.lstrip("-").isdecimal():
-        return int(asked) == int(value)
-    return asked == value
+    if kind in {"int", "long"} and given.lstrip("-").isdecimal():
+        return int(given) == int(value)
+    return given == value

@@ -89,7 +89,7 @@ def run(
     retrying.finish_retry(lake, source.source)
     cuts.finish(lake, ledger)
     subject = find_subject(lake, ledger, table, key, follow=follow)
-    mine = attempts.of_command(known, asked := subject.erasures(secret, EVER, EVERYWHERE))
+    mine = attempts.of_command(known, wanted := subject.erasures(secret, EVER, EVERYWHERE))
     begun = any(row.state == BEGUN for row in mine)
     refusals.require_known(lake, ledger, source, subject, begun=begun)
     if not is_normalized(lake, source.source):
@@ -99,12 +99,12 @@ def run(
     work = _Work(lake=lake, ledger=ledger, source=source, subject=subject, secret=secret)
     if verify:
         return _verified(work, mine)
-    places = search(lake, ledger, source, subject, secret, asked)
+    places = search(lake, ledger, source, subject, secret, wanted)
     unfollowed = max((batch for _, batch in Expired(lake, source.source).among(subject.names)), default=0)
     if dry_run:
-        return _rehearsed(work, places, asked, unfollowed, begun=begun)
+        return _rehearsed(work, places, wanted, unfollowed, begun=begun)
     is_done = bool(mine) and all(row.state == DONE and (row.unfollowed or 0) <= unfollowed for row in mine)
-    if is_done and not _is_anything(work, places, asked, unread=unread):
+    if is_done and not _is_anything(work, places, wanted, unread=unread):
         return _verified(work, mine)
     refusals.require_possible(lake, ledger, subject, places, begun=begun)
     log.info("erasing", source=source.source, table=str(subject.target), events=len(places.events))
@@ -116,21 +116,21 @@ def run(
     return report
 
 
-def _rehearsed(work: _Work, places: Places, asked: Sequence[Erasure], unfollowed: int, *, begun: bool) -> StageReport:
+def _rehearsed(work: _Work, places: Places, wanted: Sequence[Erasure], unfollowed: int, *, begun: bool) -> StageReport:
     """Return what is there of the rows, with the problems that the erasure would have."""
     lake, ledger, subject = work.lake, work.ledger, work.subject
     refusals.require_possible(lake, ledger, subject, places, begun=begun)
     found = certificates.searched(lake, ledger, subject, places, {})
-    found |= certificates.compared(lake, work.compared(asked), file_edits.NOTHING)
+    found |= certificates.compared(lake, work.compared(wanted), file_edits.NOTHING)
     problems = (*_unsearched(subject, places.unsearched), *_unfollowed(subject, unfollowed))
     return _with(_report(work.source, subject, found, places, {"dry_run": 1}), problems=problems)
 
 
-def _is_anything(work: _Work, places: Places, asked: Sequence[Erasure], *, unread: bool) -> bool:
+def _is_anything(work: _Work, places: Places, wanted: Sequence[Erasure], *, unread: bool) -> bool:
     if places.erasable or (unread and places.unread):
         return True
     published = erasing_cut.find(work.lake, work.ledger, work.subject).values()
-    compared = certificates.compared(work.lake, work.compared(asked), file_edits.NOTHING).values()
+    compared = certificates.compared(work.lake, work.compared(wanted), file_edits.NOTHING).values()
     return any(each.files for each in published) or any(each.found for each in compared)
 
 

@@ -97,9 +97,9 @@ def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:
     held = held_in(ledger, source.longest_open)
     problems = [row.reason or "" for row in tables if row.state == TableState.STOPPED]
     problems += [row.problem for row in ledger.refusals()]
-    asked = source.invariants.open_transactions
-    overdue = [] if asked is Consequence.OFF else _overdue(source, held)
-    problems += overdue if asked is Consequence.BLOCK else []
+    consequence = source.invariants.open_transactions
+    overdue = [] if consequence is Consequence.OFF else _overdue(source, held)
+    problems += overdue if consequence is Consequence.BLOCK else []
     details: dict[str, dict[str, int | str]] = {
         str(row.identifier): {"rows": row.rows_after or 0, "verdict": row.verdict or ""} for row in rows
     }
@@ -113,7 +113,7 @@ def _report(ledger: Ledger, source: Source, cut: CutRow) -> StageReport:
         source=source.source,
         summary=summary,
         problems=tuple(problems),
-        remarks=tuple(overdue) if asked is Consequence.WARN else (),
+        remarks=tuple(overdue) if consequence is Consequence.WARN else (),
         details=details,
     )
 

@@ -98,8 +98,8 @@ def _judge(lake: Lake, source: Source, shown: Mapping[str, TableRow], cut: int) 
     from tidemark.quality.expectations import evaluate_all  # noqa: PLC0415  seconds to import, and not always needed
 
     with session_for([row.rows_after or 0 for row in shown.values()]) as session:
-        candidates = [_shown(session, lake, source, row) for row in shown.values()]
-        return evaluate_all(candidates, cut=f"{source.source}-cut-{cut}", home=home())
+        subjects = [_shown(session, lake, source, row) for row in shown.values()]
+        return evaluate_all(subjects, cut=f"{source.source}-cut-{cut}", home=home())
 
 
 def _shown(session: SparkSession, lake: Lake, source: Source, row: TableRow) -> Subject:
