@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
+from collections.abc import Sequence
 
 from tidemark.ledger.event_counts import EventCounts
 from tidemark.ledger.rows import TableRow
-from tidemark.quality.candidates import Candidate
 from tidemark.quality.key_counts import KeyCounts
 from tidemark.quality.verdicts import Invariant
 from tidemark.sources.choices import Consequence, Severity
 from tidemark.sources.model import Source
-from tidemark.text import quoted
 
 TOO_MANY_DELETED = "rows deleted beyond the limit"
 
 TOO_MANY_QUARANTINED = "events quarantined beyond the limit"
 
 
-def key_invariants(candidate: Candidate, counts: KeyCounts) -> dict[str, Invariant]:
-    """Return the counts of a candidate as invariants: no null key, no key twice, the ledger's number of rows."""
-    rows = {"rows beyond the ledger's count": Invariant(value=counts.rows - (candidate.row.rows_after or 0))}
-    if not candidate.key:
+def key_invariants(key: Sequence[str], counts: KeyCounts, row: TableRow) -> dict[str, Invariant]:
+    """Return the counts of a table as invariants: no null key, no key twice, the ledger's number of rows.
+
+    Args:
+        key: of the table; empty for a table without a key.
+        counts: of its rows and keys.
+        row: of the ledger.
+    """
+    rows = {"rows beyond the ledger's count": Invariant(value=counts.rows - (row.rows_after or 0))}
+    if not key:
         return rows
     return {
         "null keys": Invariant(value=counts.null_keys),
@@ -70,26 +73,3 @@ def deleted_rows(row: TableRow) -> int:
 def ledger_invariants(counts: EventCounts) -> dict[str, Invariant]:
     """Return the invariant that every event of the table is accounted for."""
     return {"events not accounted for": Invariant(value=counts.events - counts.accounted)}
-
-
-def published_invariants(frame: DataFrame, key: list[str], row: TableRow) -> dict[str, Invariant]:
-    """Return the invariants of a table as a cut published it."""
-    if not key:  # a bag of rows
-        return {"rows beyond the ledger's count": Invariant(value=frame.count() - (row.rows_after or 0))}
-    columns = [F.col(quoted(name)) for name in key]
-    null = F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1
-    rows = F.col("count")
-    by_key = frame.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(
-        F.count("*").alias("count"), F.max(null).alias("null")
-    )
-    totals = by_key.agg(
-        F.sum(rows).alias("rows"),
-        F.sum(F.when(F.col("null"), rows)).alias("null"),
-        F.count(F.when(rows > 1, 1)).alias("twice"),
-    ).first()
-    found = totals.asDict() if totals else {}
-    return {
-        "null keys": Invariant(value=found.get("null") or 0),
-        "duplicate keys": Invariant(value=found.get("twice") or 0),
-        "rows beyond the ledger's count": Invariant(value=(found.get("rows") or 0) - (row.rows_after or 0)),
-    }

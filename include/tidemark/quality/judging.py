@@ -57,7 +57,7 @@ def judge(
             candidate = opened(lake, session, row)
             counts = key_counts.counted(candidate)
             sentences += key_counts.faults(candidate, counts, changelog)
-            invariants = key_invariants(candidate, counts) | dict(more.get(row.object, {}))
+            invariants = key_invariants(candidate.key, counts, candidate.row) | dict(more.get(row.object, {}))
             if fitting := value_bounds.fitting(bounds.get(row.object, {}), candidate):
                 beyond, place = _beyond(source, candidate, fitting, changelog)
                 invariants[value_bounds.VALUE_BOUNDS] = beyond

@@ -8,7 +8,7 @@ were written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from tidemark.quality.places import first_place
 from tidemark.spark.changed_frames import rows_of
 from tidemark.spark.tuning import is_small
 from tidemark.tables.schemas import POSITION
-from tidemark.text import harmless, key_text
+from tidemark.text import harmless, key_text, quoted
 
 _BROADCAST = 2_000_000
 """Keys that each of Spark's workers may hold in memory, to join them with the keys of the table without a shuffle."""
@@ -55,6 +55,30 @@ def counted(candidate: Candidate) -> KeyCounts:
         return KeyCounts(rows)
     null_keys = 0 if _tells_no_null(candidate) else _null_keys(candidate)
     return KeyCounts(rows, null_keys, _duplicate_keys(candidate) if candidate.written else 0)
+
+
+def counted_at_once(frame: DataFrame, key: Sequence[str]) -> KeyCounts:
+    """Return the counts of all rows of a frame. They are read once.
+
+    Args:
+        frame: the rows, with their published columns.
+        key: its columns; empty for a table without a key.
+    """
+    if not key:
+        return KeyCounts(frame.count())
+    columns = [F.col(quoted(name)) for name in key]
+    null = F.greatest(*(column.isNull().cast("int") for column in [*columns, columns[0]])) == 1
+    rows = F.col("count")
+    by_key = frame.groupBy(*(column.alias(f"k{place}") for place, column in enumerate(columns))).agg(
+        F.count("*").alias("count"), F.max(null).alias("null")
+    )
+    totals = by_key.agg(
+        F.sum(rows).alias("rows"),
+        F.sum(F.when(F.col("null"), rows)).alias("null"),
+        F.count(F.when(rows > 1, 1)).alias("twice"),
+    ).first()
+    found = totals.asDict() if totals else {}
+    return KeyCounts(found.get("rows") or 0, found.get("null") or 0, found.get("twice") or 0)
 
 
 def faults(candidate: Candidate, counts: KeyCounts, changelog: Table | None) -> list[str]:

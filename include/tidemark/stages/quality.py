@@ -18,7 +18,8 @@ from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import QUALITY
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import TableRow
-from tidemark.quality.invariants import published_invariants
+from tidemark.quality.invariants import key_invariants
+from tidemark.quality.key_counts import counted_at_once
 from tidemark.quality.records import record
 from tidemark.quality.verdicts import Subject, Verdict
 from tidemark.sources.model import Source
@@ -108,6 +109,7 @@ def _shown(session: SparkSession, lake: Lake, source: Source, row: TableRow) -> 
     snapshot = cuts.tagged_snapshot(table, row.cut)
     rows = session.read.option("versionAsOf", str(snapshot)).table(lake.spark_name(target))
     frame = epochs.as_shown(rows, table, snapshot)
+    key = key_of(table)
     return Subject(
         table=str(target),
         frame=frame,
@@ -116,5 +118,5 @@ def _shown(session: SparkSession, lake: Lake, source: Source, row: TableRow) -> 
             {"type": check.type, "severity": check.judged_as, **check.arguments}
             for check in source.table_for(row.object).checks
         ],
-        invariants=published_invariants(frame, key_of(table), row),
+        invariants=key_invariants(key, counted_at_once(frame, key), row),
     )
