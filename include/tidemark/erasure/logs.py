@@ -20,6 +20,7 @@ from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.filters import among, equals, unset
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, RAW, VARIED, RowKind
+from tidemark.ledger import cuts
 from tidemark.ledger import transactions as ledger_transactions
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import BatchRow, ContentRow, TransactionRow
@@ -114,6 +115,16 @@ def others_at(log: Table, places: Places) -> frozenset[tuple[str, str, int]]:
 def count_events(lake: Lake, subject: ErasedRow, places: Places) -> int:
     """Return how many events of the subject are in the change log."""
     return file_edits.find(lake.load(names.change_log(subject.source)), change_log_edit(subject, places.events)).rows
+
+
+def count_uncounted(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Places) -> int:
+    """Return how many events of a row this erasure takes, or an earlier one took, that no published cut has counted."""
+    erased = sum(row["detail"] is None for row in erased_events(lake, subject))
+    events = erased + count_events(lake, subject, places)
+    last = cuts.last_published(ledger)
+    standings = ledger.tables(equals("object", subject.object))
+    counted = sum(row.erased or 0 for row in standings if last is not None and row.cut <= last.cut)
+    return max(0, events - counted)
 
 
 def erase_events(lake: Lake, subject: ErasedRow, places: Places) -> dict[str, RowsFound]:

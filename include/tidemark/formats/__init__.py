@@ -23,8 +23,9 @@
    conformance tests find the module and its folders, and fail if there is no folder.
 4. Describe in ``docs/formats/<name>.md`` which facts the format does not contain, and what was decided.
 
-There is no list of formats to update: every module here without a leading underscore is a format. A package of its own
-brings one by an entry point of the group ``tidemark.formats`` (docs/format-plugins.md).
+There is no list of formats to update, but that of the import contract (pyproject.toml): every module here without a
+leading underscore is a format. A package of its own brings one by an entry point of the group ``tidemark.formats``
+(docs/format-plugins.md).
 
 Rows of some formats cannot be read without other messages, called metadata messages. Such a format has two more names,
 and ``decode`` takes a third argument:

@@ -7,7 +7,7 @@ short; meanwhile no other stage works on the source. No Spark, but for the searc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from types import MappingProxyType
 import msgspec
 import structlog
 
-from tidemark.erasure import attempts, compared_keys, logs, refusals
+from tidemark.erasure import attempts, compared_keys, logs, refusals, sentences
 from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure.certificate import Certificate
@@ -25,7 +25,6 @@ from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
 from tidemark.lake.file_edits import Edit, RowsFound
-from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
 from tidemark.ledger.erasure_rows import BEGUN, DONE, ErasureRow
@@ -122,7 +121,7 @@ def _rehearsed(work: _Work, places: Places, wanted: Sequence[Erasure], unfollowe
     refusals.require_possible(lake, ledger, subject, places, begun=begun)
     found = certificates.searched(lake, ledger, subject, places, {})
     found |= certificates.compared(lake, work.compared(wanted), file_edits.NOTHING)
-    problems = (*_unsearched(subject, places.unsearched), *_unfollowed(subject, unfollowed))
+    problems = (*sentences.unsearched(subject, places.unsearched), *sentences.unfollowed(subject, unfollowed))
     return _with(_report(work.source, subject, found, places, {"dry_run": 1}), problems=problems)
 
 
@@ -142,12 +141,7 @@ def _erased(
     with copies.rehearsal(subject.source):  # drops what a rehearsal that was cut short left
         pass
     removed = logs.erase_messages(lake, subject, places, unread=unread)
-    erased = sum(row["detail"] is None for row in logs.erased_events(lake, subject))
-    events = erased + logs.count_events(lake, subject, places)
-    last = cuts.last_published(ledger)
-    standings = ledger.tables(equals("object", subject.object))
-    counted = sum(row.erased or 0 for row in standings if last is not None and row.cut <= last.cut)
-    number, published = erasing_cut.publish(lake, ledger, subject, max(0, events - counted))
+    number, published = erasing_cut.publish(lake, ledger, subject, logs.count_uncounted(lake, ledger, subject, places))
     removed |= logs.erase_events(lake, subject, places)
     logs.recount(lake, ledger, subject)
     every = [msgspec.structs.replace(erasures.erasure_of(row), before=EVER) for row in rows]
@@ -199,41 +193,16 @@ def _certified(
         "certificate": str(path),
     }
     report = _report(source, subject, written.places, places_before or found, summary, left=written.unread_messages)
-    ahead = _ahead(subject, max(row.before for row in rows))
-    problems = (*_unsearched(subject, written.unsearched_messages), *_unfollowed(subject, written.unfollowed))
+    ahead = sentences.ahead(subject, max(row.before for row in rows))
+    problems = (
+        *sentences.unsearched(subject, written.unsearched_messages),
+        *sentences.unfollowed(subject, written.unfollowed),
+    )
     return _with(report, problems=problems, remarks=ahead)
 
 
 def _with(report: StageReport, *, problems: Iterable[str] = (), remarks: Iterable[str] = ()) -> StageReport:
     return replace(report, problems=(*report.problems, *problems), remarks=(*report.remarks, *remarks))
-
-
-def _unfollowed(subject: ErasedRow, batch: int) -> Iterator[str]:
-    if batch:
-        yield (
-            f"{subject.target}: events of batches up to {batch} are past their time (`retention: changelog_days`). If "
-            "the row had another key in them, it is not known, and what is left under it was not searched. Erase the "
-            "row's earlier keys by name too. Or decode all messages again before you erase, as long as raw has them: "
-            f"`tidemark run {subject.source} --reprocess`, without dates"
-        )
-
-
-def _unsearched(subject: ErasedRow, messages: Mapping[str, int]) -> Iterator[str]:
-    for file, number in sorted(messages.items()):
-        yield (
-            f"{file}: {number} message{'s' * (number != 1)} in quarantine could not be decoded, and whether the row is "
-            "there is not known: no JSON, cut off, or with keys that are written otherwise. Correct the cause and "
-            f"`tidemark quarantine retry {subject.source}`, or let them expire (`retention: raw_days` and "
-            "`quarantine_days`). Then give the command with `--verify`"
-        )
-
-
-def _ahead(subject: ErasedRow, before: datetime) -> Iterator[str]:
-    if before > datetime.now(UTC):
-        yield (
-            f"{subject.target}: an erased event was committed at {before.isoformat()}, ahead of the clock here. What "
-            "the source commits of the key up to then is of the erased row, and is not published"
-        )
 
 
 def _report(
@@ -245,37 +214,13 @@ def _report(
     left: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> StageReport:
     """Return the report: a line for each table, a problem for what is left, a remark for each dump with the rows."""
-    totals: dict[str, int | str] = {**summary}
-    found_in = {name for name, place in places.items() if place.found and "nothing_found" in summary}
-    listed = str(compared_keys.TABLE)
-    problems = [f"{subject.target}: rows are left, erase again"] if found_in - {listed} and not left else []
-    if listed in found_in:
-        problems.append(
-            f"{listed}: a file of the last hour has the key, and it may be of a commit that is under way. Erase again "
-            "in an hour"
-        )
-    problems += [
-        f"{name}: {place.unknown_files} files beside its own in the folder of `write.data.path` or "
-        "`write.metadata.path`, which may be what a failed run left. Remove them if they are no other table's, then "
-        "give the command with `--verify`"
-        for name, place in places.items()
-        if place.unknown_files
-    ]
-    problems += [
-        f"{file}, messages {', '.join(map(str, numbers))}: not decoded, in quarantine, and the text has the table's "
-        f"name and the key. Correct the cause and `tidemark quarantine retry {source.source}`, or erase with `--unread`"
-        for file, numbers in left.items()
-    ]
-    remarks = [
-        f"{file} holds rows of the key at {', '.join(map(str, numbers))}: Tidemark does not touch dump files"
-        for file, numbers in dumps(found).items()
-    ]
-    details = {name: dict(msgspec.to_builtins(place)) for name, place in places.items()}
+    problems = [*sentences.rows_left(subject, places, left)] if "nothing_found" in summary else []
+    problems += [*sentences.unknown_files(places), *sentences.undecoded(source.source, left)]
     return StageReport(
         stage="erase",
         source=source.source,
-        summary=totals,
+        summary={**summary},
         problems=tuple(problems),
-        remarks=tuple(remarks),
-        details=details,
+        remarks=tuple(sentences.in_dumps(dumps(found))),
+        details={name: dict(msgspec.to_builtins(place)) for name, place in places.items()},
     )
