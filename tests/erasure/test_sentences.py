@@ -8,12 +8,12 @@ from typing import cast
 import pytest
 
 from tidemark.erasure import sentences
-from tidemark.erasure.certificate import Place
+from tidemark.erasure.certificate import SearchedTable
 from tidemark.erasure.subject import ErasedRow
 
 ROW = cast(ErasedRow, SimpleNamespace(target="shop.people", source="shop"))
-_PLACE = Place(files=1, unused_files=0)
-_FOUND = Place(files=1, unused_files=0, found=2)
+_PLACE = SearchedTable(files=1, unused_files=0)
+_FOUND = SearchedTable(files=1, unused_files=0, found=2)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from tidemark.erasure import compared_keys
-from tidemark.erasure.certificate import Place
+from tidemark.erasure.certificate import SearchedTable
 from tidemark.erasure.subject import ErasedRow
 
 
-def rows_left(subject: ErasedRow, places: Mapping[str, Place], left: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def rows_left(
+    subject: ErasedRow, places: Mapping[str, SearchedTable], left: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
     """Yield what a search found after the erasure, but for messages that could not be decoded.
 
     Args:
@@ -29,7 +31,7 @@ def rows_left(subject: ErasedRow, places: Mapping[str, Place], left: Mapping[str
         )
 
 
-def unknown_files(places: Mapping[str, Place]) -> Iterator[str]:
+def unknown_files(places: Mapping[str, SearchedTable]) -> Iterator[str]:
     """Yield which tables have files in their folders of which nobody knows whose they are."""
     for name, place in places.items():
         if place.unknown_files:
