@@ -22,8 +22,11 @@ _LISTED = re.compile(r"\s*(enum|set)\s*\(\s*('(?:[^'\\]|'')*'(?:\s*,\s*'(?:[^'\\
 
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
-_NUMBERS = {"enum": frozenset({4}), "set": frozenset({-7, 2004})}
-"""The numbers of ``java.sql.Types`` under which numbers come: INTEGER; BIT, and BLOB where the first row has null."""
+_NUMBERS = {"enum": frozenset({4}), "set": frozenset({-7, 2004, -2})}
+"""The numbers of ``java.sql.Types`` under which numbers come: INTEGER; BIT, BLOB and BINARY.
+
+Canal writes the ``sqlType`` of the last row of a message. Where that row has null in a SET, it is BLOB, and before
+1.1.7 BINARY. All other rows have numbers then, too, and so have old values. An ENUM that is null is INTEGER as well."""
 
 _types = msgspec.json.Decoder(dict[str, str])
 
