@@ -87,3 +87,22 @@ def test_the_table_option_names_one_to_three_parts() -> None:
     assert _json.table_of_option("d.s.t") == TableId(database="d", schema="s", name="t")
     with pytest.raises(MissingTableError):
         _json.table_of_option(None)
+
+
+@pytest.mark.parametrize(
+    ("value", "payload", "schema"),
+    [
+        (b'{"schema":{"type":"int32"},"payload":7}', b"7", b'{"type":"int32"}'),
+        (b'{"payload":"a","schema":null}', b'"a"', b"null"),
+        (b'{"payload":{"a":1}}', b'{"a":1}', None),
+        (b'{"schema":"public","payload":7}', None, None),
+        (b'{"schema":1,"payload":{"a":1}}', None, None),
+        (b'{"payload":7}', None, None),
+        (b'{"schema":null,"other":7}', None, None),
+    ],
+)
+def test_a_schema_that_is_neither_object_nor_null_is_a_column(
+    value: bytes, payload: bytes | None, schema: bytes | None
+) -> None:
+    """A row may have columns that are called as the wrapper's members are."""
+    assert _json.unwrap(value) == (payload or value, schema)

@@ -497,3 +497,20 @@ def test_a_metadata_message_with_a_row_is_set_aside() -> None:
         with pytest.raises(MalformedMessageError, match="a metadata message carries a row"):
             decode({**metadata(ORDERS), **images})
     assert isinstance(decode(in_json("MD", metadata(ORDERS) | {"data": None, "beforeData": {}})), SchemaChange)
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        (b'{"id":1}', ("id",)),
+        (b'{"schema":{"type":"int64"},"payload":1}', None),
+        (b'{"schema":null,"payload":"x"}', None),
+        (b"1", None),
+        (b"{}", None),
+    ],
+)
+def test_a_record_key_without_names_is_no_key(key: bytes, names: tuple[str, ...] | None) -> None:
+    """Of a table without metadata; the row is sound all the same."""
+    optional = {"table": "DEPOT.PARCELS", "metadata": "optional"}
+    event = decode(row("INSERT", {"id": 1, "city": "Graz"}), known_of(), {"key": key}, **optional)
+    assert (event.operation, event.key) == (Operation.INSERT, names)

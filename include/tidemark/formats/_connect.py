@@ -198,8 +198,8 @@ class Struct(NamedTuple):
 def key_struct(key: bytes) -> Struct | None:
     """Return the struct of a record key, bare or as ``{schema, payload}``; None for null and for any other key.
 
-    The names do not include fields that routing transforms add (``__dbz__physicalTableIdentifier``): they are no
-    columns.
+    A transform that takes one field from the key leaves a number or a text, whose column nothing names. The names do
+    not include fields that routing transforms add (``__dbz__physicalTableIdentifier``): they are no columns.
 
     Raises:
         MalformedMessageError: the object is broken, or names a field twice.
@@ -207,9 +207,20 @@ def key_struct(key: bytes) -> Struct | None:
     if key.lstrip()[:1] != b"{":
         return None
     image, schema = unwrap(key)
-    if image == NULL:
+    if image.lstrip()[:1] != b"{":
         return None
-    return Struct(image, schema, tuple(name for name in members(image) if not name.startswith(_ROUTING)))
+    names = tuple(name for name in members(image) if not name.startswith(_ROUTING))
+    return Struct(image, schema, names) if names else None
+
+
+def has_value(key: bytes) -> bool:
+    """Return whether a record key, bare or as ``{schema, payload}``, is not null.
+
+    Raises:
+        MalformedMessageError: the object is broken.
+    """
+    key = key.strip()
+    return (unwrap(key)[0] if key[:1] == b"{" else key) != NULL
 
 
 class Layouts(NamedTuple):

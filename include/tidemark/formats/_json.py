@@ -26,6 +26,9 @@ NULL = b"null"
 
 _EMPTY = b"{}"
 
+_OPENS = frozenset({b"{", b"n"})
+"""First bytes of an object and of null."""
+
 _MARK = b"\xef\xbb\xbf"
 """UTF-8 byte order mark. Some dump tools write one before the first message."""
 
@@ -107,7 +110,8 @@ def image_of(raw: msgspec.Raw) -> bytes | None:
 def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
     """Return the payload and the schema of ``{schema, payload}``; for any other object, ``value`` itself and None.
 
-    Some tools write ``{payload}`` alone. If it is neither an object nor null, it is a column of that name.
+    A schema is an object or null: with anything else, both are columns of these names. Some tools write ``{payload}``
+    alone. If it is neither an object nor null, it is a column of that name.
 
     Raises:
         MalformedMessageError: not a JSON object, or not UTF-8.
@@ -118,9 +122,9 @@ def unwrap(value: bytes) -> tuple[bytes, bytes | None]:
         found = _object.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedMessageError(f"not a JSON object: {error}, in {value[:60]!r}") from error
-    if len(found) == 2 and "schema" in found and "payload" in found:
+    if len(found) == 2 and bytes(found.get("schema", ABSENT))[:1] in _OPENS and "payload" in found:
         return bytes(found["payload"]), bytes(found["schema"])
-    if len(found) == 1 and "payload" in found and bytes(found["payload"])[:1] in {b"{", b"n"}:
+    if len(found) == 1 and bytes(found.get("payload", ABSENT))[:1] in _OPENS:
         return bytes(found["payload"]), None
     return value, None
 

@@ -244,7 +244,7 @@ def _deleted(
         typed = typed or (_connect.row_layout(key.schema) if key.schema else None)
         layout = typed.widened(key.names) if typed else untyped(key.names)
     else:
-        raise MissingKeyError("a delete with neither `before` nor a record key: which row, nobody can tell")
+        raise MissingKeyError("a delete with neither `before` nor columns in a record key: which row, nobody can tell")
     names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
     return Row(Operation.DELETE, before, None, layout, key=names)
 

@@ -244,7 +244,9 @@ def deleted_image(row: FlatRow, found: Mapping[str, msgspec.Raw], key: Struct | 
     """
     if key is None:
         if not row.columns:
-            raise MissingKeyError("a delete with neither columns nor a record key: which row, nobody can tell")
+            raise MissingKeyError(
+                "a delete without columns, in the row and in a record key: which row, nobody can tell"
+            )
         return row.image
     values = members(key.image)
     lacking = {name: values[name] for name in key.names if bytes(found.get(name, _NOTHING)) == NULL}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tidemark.errors import IncompleteMessageError, MissingTableError
+from tidemark.errors import IncompleteMessageError, MissingKeyError, MissingTableError
 from tidemark.events import Event, Message, SchemaChange, TableId
-from tidemark.formats._connect import Struct, key_struct
+from tidemark.formats._connect import Struct, has_value, key_struct
 from tidemark.formats._debezium.flattened import DELETED, document_key
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.source import Source, table
@@ -69,8 +69,9 @@ def deleted_key(message: Message, options: Options) -> Struct | None:
 
     Raises:
         MissingTableError: it deletes a row of a table that nothing names.
+        MissingKeyError: its record key does not name the columns of the key.
     """
-    if not options.flattened or message.key is None:
+    if not options.flattened or message.key is None or not has_value(message.key):
         return None
     if options.table is None:
         raise MissingTableError(
@@ -78,7 +79,13 @@ def deleted_key(message: Message, options: Options) -> Struct | None:
             "`table`, or set the transform's `delete.tombstone.handling.mode` to `rewrite` and leave out `flattened`"
         )
     key = key_struct(message.key)
-    return document_key(key) if key and options.connector == "mongodb" and key.names == ("id",) else key
+    if key is None:
+        raise MissingKeyError(
+            "a tombstone of flattened rows, whose record key names no columns: which row it deletes, nobody can tell; "
+            "leave out the transform or the converter that takes the names from the key (`ExtractField$Key`, "
+            "`StringConverter`), or set the flattening transform's `delete.tombstone.handling.mode` to `rewrite`"
+        )
+    return document_key(key) if options.connector == "mongodb" and key.names == ("id",) else key
 
 
 def _dies_by_tombstone(message: Message, options: Options, found: Container[str]) -> bool:
