@@ -25,12 +25,11 @@ from pyiceberg.exceptions import (
 from pyspark.errors import PySparkRuntimeError
 from sqlalchemy.exc import SQLAlchemyError
 
-from tidemark.errors import ConfigurationError, ErasureError, RetriableLakeError, TidemarkError
+from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
 from tidemark.lake import locks
 from tidemark.lake.catalog import driver_errors
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts, writing
-from tidemark.ledger.erasure_rows import BEGUN
+from tidemark.ledger import begun_erasures, cuts, restoring, writing
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.states import CutState
 from tidemark.sources.model import Source
@@ -87,7 +86,7 @@ def run_stage(
     bounds = {name: bound for name, bound in (("start", start), ("end", end)) if name in known}
     with _store_errors(stage, source), writing.hold(source.source, patience=patience):
         if stage != "erase":
-            _require_whole_erasures(source)
+            begun_erasures.require_none(Ledger(Lake.open(), source.source), source.source)
         report: StageReport = module.run(source, **bounds, **given)
         if stage == "erase" and not given.get("dry_run"):
             _drop_report(source)
@@ -157,20 +156,6 @@ def _write_report(source: Source) -> None:
         log.warning("report_not_written", source=source.source, error=first_line(error), next="tidemark report")
 
 
-def _require_whole_erasures(source: Source) -> None:
-    """Refuse to work on a source whose ledger counts rows that an erasure, cut short, has removed in part.
-
-    Raises:
-        ErasureError: an erasure was cut short.
-    """
-    begun = {row.object for row in Ledger(Lake.open(), source.source).erasures() if row.state == BEGUN}
-    if begun:
-        raise ErasureError(
-            f"{source.source}: an erasure of {', '.join(sorted(begun))} was cut short. Give the same `tidemark erase` "
-            "command again: it continues where it was. Only its key is needed, which Tidemark does not keep."
-        )
-
-
 def run_task(
     stage: str,
     source: Source,
@@ -226,6 +211,8 @@ def rehearse(
 ) -> list[StageReport]:
     """Reprocess an interval on copies of the source's tables, and drop the copies afterwards: nothing is changed.
 
+    Only a publish or a restore that was cut short is finished first, as by any run.
+
     Args:
         stages: names of the stages, up to compact.
         source: the source.
@@ -242,12 +229,17 @@ def rehearse(
     from tidemark.lake import copies  # noqa: PLC0415  only a rehearsal needs it
     from tidemark.queries.differences import differences  # noqa: PLC0415
 
-    with _store_errors("rehearsal", source), writing.hold(source.source), copies.rehearsal(source.source) as lake:
-        reports = [
-            run_stage(stage, source, start, end, **({"reprocess": True} if stage == "normalize" else {}))
-            for stage in stages
-        ]
-        found = differences(lake, source.source)
+    with _store_errors("rehearsal", source), writing.hold(source.source):
+        lake = Lake.open()
+        ledger = Ledger(lake, source.source)
+        begun_erasures.require_none(ledger, source.source)
+        restoring.finish(lake, ledger)  # a copy shares its files: no table may be dropped by it
+        with copies.rehearsal(source.source) as beside:
+            reports = [
+                run_stage(stage, source, start, end, **({"reprocess": True} if stage == "normalize" else {}))
+                for stage in stages
+            ]
+            found = differences(beside, source.source)
     totals = {name: sum(table[name] for table in found.values()) for name in ("added", "removed", "changed")}
     return [*reports, StageReport(stage="difference", source=source.source, summary=totals, details=found)]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
+from pyiceberg.table import Table
 from pyiceberg.types import LongType
 
 from support.hand_built import SCHEMA, TABLES, Source
@@ -442,12 +444,15 @@ def test_a_table_that_goes_back_over_a_rebuild_is_built_again(
 
 
 OF_A_RESTORE = {
+    "before_it_is_written_ahead": ("tidemark.ledger.cut_marks.CutMarks.begin_restore", 1),
     "before_the_cuts_go": ("tidemark.ledger.ledger.Ledger.forget", 1),
     "before_the_first_table": ("tidemark.ledger.restoring.put_back", 1),
-    "between_two_tables": ("tidemark.ledger.restoring.put_back", 2),
+    "between_table_and_state": ("tidemark.ledger.restoring.put_back", 2),
+    "between_two_tables": ("tidemark.ledger.restoring.put_back", 3),
     "before_the_tags": ("tidemark.ledger.restoring.remove_tags", 1),
     "before_the_rows_go": ("tidemark.ledger.ledger.Ledger.forget", 2),
     "before_the_comparisons_go": ("tidemark.ledger.ledger.Ledger.forget", 3),
+    "before_it_is_known": ("tidemark.ledger.cut_marks.CutMarks.end_restore", 1),
 }
 
 
@@ -467,17 +472,94 @@ def test_a_killed_restore_is_done_again(shop: Source, monkeypatch: pytest.Monkey
     assert seen["tables"] == {(1, "one"): TableState.PUBLISHED, (1, "two"): TableState.PUBLISHED}
 
 
-def test_a_run_after_a_killed_restore_moves_every_table(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cut has a number of its own, and goes on from what each table shows: one went back, the other did not."""
+def _restore_killed(shop: Source, monkeypatch: pytest.MonkeyPatch, window: str, cut: int) -> None:
+    with monkeypatch.context() as patched:
+        die_at(patched, *OF_A_RESTORE[window])
+        with pytest.raises(SystemExit):
+            restoring.restore(shop.lake, shop.ledger, cut)
+
+
+@pytest.mark.parametrize(
+    "window", crash_windows(OF_A_RESTORE, usually={"between_table_and_state", "before_it_is_known"})
+)
+def test_a_killed_restore_is_carried_out_by_whoever_comes_next(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, window: str
+) -> None:
+    """Table and state go back together, before anything is built on either of them, and nothing is built anew."""
+    for number in (1, 2, 3):
+        shop.publish(number)
+    shop.build(4)
+    _restore_killed(shop, monkeypatch, window, 2)
+    restoring.finish(shop.lake, shop.ledger)
+    begun = window != "before_it_is_written_ahead"
+    seen = shop.seen()
+    assert shop.ledger.restored_cut() is None
+    assert seen["rows"] == {table: [1, 2] if begun else [1, 2, 3] for table in TABLES}
+    moved = [shop.lake.load(each) for table in TABLES for each in moved_together(shop.target(table))]
+    assert [cut_tags(table) for table in moved] == [[1, 2] if begun else [1, 2, 3]] * 4
+    assert [head(table) == head(table, cut_tag(2)) for table in moved] == [begun] * 4
+    assert seen["requests"] == {}
+    assert cuts.next_number(shop.lake, shop.ledger) == (5 if begun else 4)
+    restoring.finish(shop.lake, shop.ledger)
+    assert {row.cut for row in shop.ledger.cuts()} == {row.cut for row in shop.ledger.tables()} - {4}
+
+
+def test_a_restore_that_is_killed_twice_is_carried_out(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore to another cut begins with what is left of the first one, and may be killed in it too."""
+    for number in (1, 2, 3):
+        shop.publish(number)
+    _restore_killed(shop, monkeypatch, "between_table_and_state", 2)
+    _restore_killed(shop, monkeypatch, "between_two_tables", 1)
+    assert shop.ledger.restored_cut() == 2
+    restoring.restore(shop.lake, shop.ledger, 1)
+    assert shop.ledger.restored_cut() is None
+    assert shop.seen()["rows"] == {"one": [1], "two": [1]}
+    assert [cut_tags(shop.lake.load(shop.target(table))) for table in TABLES] == [[1], [1]]
+    assert cuts.next_number(shop.lake, shop.ledger) == 4
+
+
+def test_a_table_that_cannot_go_back_any_more_is_built_again(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its state lost the tag meanwhile, by another's hand. The other tables go back, and no run stands still."""
     for number in (1, 2):
         shop.publish(number)
-    with monkeypatch.context() as patched:
-        die_at(patched, "tidemark.ledger.restoring.put_back", 3)
-        with pytest.raises(SystemExit):
-            restoring.restore(shop.lake, shop.ledger, 1)
+    _restore_killed(shop, monkeypatch, "between_table_and_state", 1)
+    state = shop.lake.load(moved_together(shop.target("one"))[1])
+    branches.remove_tags(state, [cut_tag(1)])
+    restoring.finish(shop.lake, shop.ledger)
+    assert shop.ledger.restored_cut() is None
+    assert list(shop.ledger.rebuild_requests()) == ["one"]
+    assert shop.seen()["rows"] == {"one": [1], "two": [1]}
+
+
+def test_a_table_that_another_writer_moves_meanwhile_is_built_again(
+    shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever carries a restore out meets a commit of another writer: the other tables go back all the same."""
+    for number in (1, 2):
+        shop.publish(number)
+    _restore_killed(shop, monkeypatch, "before_the_first_table", 1)
+    put_back = branches.put_back
+
+    def outrun(table: Table, *where: Any) -> None:
+        if table.name()[-1] == "two":
+            raise PublishConflictError("somebody was faster")
+        put_back(table, *where)
+
+    monkeypatch.setattr(restoring, "put_back", outrun)
+    restoring.finish(shop.lake, shop.ledger)
+    assert list(shop.ledger.rebuild_requests()) == ["two"]
+    assert shop.seen()["rows"] == {"one": [1], "two": [1, 2]}
+
+
+def test_a_run_after_a_killed_restore_goes_on_from_the_cut(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cut has a number of its own."""
+    for number in (1, 2):
+        shop.publish(number)
+    _restore_killed(shop, monkeypatch, "between_two_tables", 1)
+    restoring.finish(shop.lake, shop.ledger)
     assert cuts.next_number(shop.lake, shop.ledger) == 3
     shop.publish(3)
-    assert (shop.rows("one"), shop.rows("two")) == ([1, 3], [1, 2, 3])
+    assert (shop.rows("one"), shop.rows("two")) == ([1, 3], [1, 3])
     assert all(candidate_branch(3) not in shop.lake.load(shop.target(name)).refs() for name in TABLES)
 
 

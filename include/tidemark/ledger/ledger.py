@@ -19,11 +19,11 @@ from pyiceberg.expressions import And, BooleanExpression
 
 from tidemark.events import Shape
 from tidemark.lake.filters import above, among, equals, not_null
-from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import offset_rows, storage
 from tidemark.ledger.check_rows import CheckRow
 from tidemark.ledger.contradiction_rows import ContradictionRow
+from tidemark.ledger.cut_marks import CutMarks
 from tidemark.ledger.erasure_rows import ErasureRow
 from tidemark.ledger.landing_rows import IntervalRow, KnownFileRow, RefusalRow
 from tidemark.ledger.offset_rows import OffsetsRow
@@ -51,18 +51,11 @@ from tidemark.ledger.tally import Content, Span, Tally
 BY_HAND = " by hand"
 """Ends a request for a rebuild that a person made."""
 
-_LEFT = "tidemark.left_number."
-"""Property of the table of cuts, with the source behind it: see ``Ledger.leave_number``."""
-
 R = TypeVar("R", bound=LedgerRow)
 
 
-class Ledger:
+class Ledger(CutMarks):
     """The ledger of one source."""
-
-    def __init__(self, lake: Lake, source: str) -> None:
-        self._lake = lake
-        self._source = source
 
     def read(self, name: str, *conditions: BooleanExpression, columns: Sequence[str] = ("*",)) -> list[dict[str, Any]]:
         """Return the rows of one ledger table for this source as dictionaries, stamp and all, in no order."""
@@ -147,17 +140,6 @@ class Ledger:
     def cuts(self, *conditions: BooleanExpression) -> list[CutRow]:
         """Return the cuts."""
         return self._rows(CutRow, conditions)
-
-    def left_number(self) -> int:
-        """Return the number up to which no further cut is numbered, whatever cuts there are; 0 at first."""
-        table = storage.find(self._lake, CutRow.TABLE)
-        return int(table.properties.get(_LEFT + self._source, 0)) if table is not None else 0
-
-    def leave_number(self, number: int) -> None:
-        """Let no cut have a number up to this one from now on."""
-        table = storage.table_of(self._lake, CutRow.TABLE)
-        with table.transaction() as transaction:
-            transaction.set_properties({_LEFT + self._source: str(number)})
 
     def checks(self, *conditions: BooleanExpression) -> list[CheckRow]:
         """Return what the checks of cuts found."""

@@ -32,7 +32,7 @@ from tidemark.lake import log_tables
 from tidemark.lake.branches import marker
 from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts, reprocessings
+from tidemark.ledger import cuts, reprocessings, restoring
 from tidemark.ledger.event_counts import NO_EVENTS
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
@@ -62,7 +62,7 @@ def run(source: Source) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    cuts.finish(lake, ledger)
+    restoring.finish(lake, ledger)
     retrying.finish_retry(lake, source.source)
     dropped = rebuild_requests.dropped(lake, source)
     while not isinstance(done := _attempt(lake, ledger, source), StageReport):

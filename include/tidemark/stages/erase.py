@@ -26,7 +26,7 @@ from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
 from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, restoring
 from tidemark.ledger.erasure_rows import BEGUN, DONE, ErasureRow
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
@@ -86,7 +86,7 @@ def run(
     known = ledger.erasures()
     erasures.require_same_secret(source.source, known, secret)
     retrying.finish_retry(lake, source.source)
-    cuts.finish(lake, ledger)
+    restoring.finish(lake, ledger)
     subject = find_subject(lake, ledger, table, key, follow=follow)
     mine = attempts.of_command(known, wanted := subject.erasures(secret, EVER, EVERYWHERE))
     begun = any(row.state == BEGUN for row in mine)

@@ -18,7 +18,7 @@ from tidemark.lake import maintenance, names, retention
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, Namespace
 from tidemark.lake.statistics import rows_in
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, restoring
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.schemas import NAMES
@@ -49,7 +49,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    cuts.finish(lake, ledger)
+    restoring.finish(lake, ledger)
     chosen = _chosen(lake, source, ledger, table)
     open_cut = cuts.under_way(ledger)
     summary: dict[str, int | str] = {}

@@ -13,7 +13,7 @@ import structlog
 from tidemark.errors import ConfigurationError, ExpectationError
 from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts
+from tidemark.ledger import cuts, restoring
 from tidemark.ledger.failed_checks import failed_checks, in_words
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
@@ -49,7 +49,7 @@ def run(source: Source, approve: int | None = None) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
-    cuts.finish(lake, ledger)
+    restoring.finish(lake, ledger)
     cut = ledger.last_cut()
     if approve is not None and (cut is None or cut.cut != approve):
         newest = f"the newest is {cut.cut}, {cut.state}" if cut else "there is none yet"
