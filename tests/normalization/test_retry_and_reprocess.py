@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
 import pytest
 
 from support.histories import Table, message
@@ -18,8 +19,9 @@ from support.running import die_at
 from tidemark.ddl.history import histories
 from tidemark.lake import copies, file_edits, retention
 from tidemark.lake.catalog import home
+from tidemark.lake.filters import unset
 from tidemark.lake.lake import Lake
-from tidemark.lake.log_schemas import RAW
+from tidemark.lake.log_schemas import QUARANTINE, RAW, VARIED
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import erasures
 from tidemark.pipeline import run_stage
@@ -248,6 +250,58 @@ def test_a_killed_retry_changes_nothing_more(
     _deliver(tmp_path, 3, _nameless(6))
     _run(fixed, "land", "normalize")
     clean.assert_same(lake, name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("reason", "following"),
+    [(None, "normalize"), ("missing_table", "retry"), pytest.param(None, "retry", marks=pytest.mark.prove)],
+)
+def test_a_killed_retry_is_finished_where_others_moved_the_quarantine(
+    reason: str | None, following: str, clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was retried leaves it, of whatever files main consists now; what was not tried stays."""
+    name = f"moved_{reason}_{following}".lower()
+    fixed = _two_days(name, tmp_path)
+    asked = {"reason": reason} if reason else {}
+    _dies(monkeypatch, *RETRY_CRASHES["before_fast_forward"], lambda: _run(fixed, "retry", **asked))
+    assert len(_quarantined(lake, name)) == 4
+    quarantine = lake.load(("quarantine", name))
+    assert file_edits.apply(lake, quarantine, QUARANTINE, _same_rows()).rows == 4
+    if following == "normalize":
+        _deliver(tmp_path, 3, _nameless(6))
+        _run(fixed, "land")
+    _dies(monkeypatch, "tidemark.normalization.retrying.drop_branch", 1, lambda: _run(fixed, following))
+    _run(fixed, following)
+    assert _run(fixed, "retry") == {"messages": 1, "decoded": 0, "control": 0, "quarantined": 1, "rebuilds": 0}
+    if following != "normalize":
+        _deliver(tmp_path, 3, _nameless(6))
+    _run(fixed, "land", "normalize")
+    clean.assert_same(lake, name, tmp_path)
+    assert [ref for ref in lake.load(("quarantine", name)).refs() if ref.startswith("retry_")] == []
+
+
+def _same_rows() -> file_edits.Edit:
+    """An edit that writes the files of the quarantine again, as a rewrite of small files does."""
+    return file_edits.Edit(
+        where=unset("object"),
+        holds=lambda rows: pc.is_null(rows.column("object")),
+        instead=lambda partition, rows: iter([(partition, rows)]),
+        plain=VARIED,
+    )
+
+
+def test_maintain_finishes_a_killed_retry_before_it_moves_the_quarantine(
+    clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It commits to the quarantine, and the branch of the retry has to begin where main stands."""
+    fixed = _two_days("maintained", tmp_path)
+    _dies(monkeypatch, *RETRY_CRASHES["before_fast_forward"], lambda: _run(fixed, "retry"))
+    _dies(monkeypatch, "tidemark.stages.maintain.open_session", 1, lambda: run_stage("maintain", fixed))
+    assert _quarantined(lake, "maintained") == [("malformed", b"{")]
+    assert sorted(lake.load(("quarantine", "maintained")).refs()) == ["main"]
+    _deliver(tmp_path, 3, _nameless(6))
+    _run(fixed, "land", "normalize")
+    clean.assert_same(lake, "maintained", tmp_path)
 
 
 def test_a_load_that_a_killed_retry_decoded_empties_no_table(

@@ -22,6 +22,7 @@ from tidemark.ledger import cuts, restoring
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.read_once import ReadOnce
 from tidemark.ledger.schemas import NAMES
+from tidemark.normalization import retrying
 from tidemark.sources.model import Source
 from tidemark.spark.session import open_session
 from tidemark.spark.tuning import tuned_for
@@ -49,6 +50,7 @@ def run(source: Source, table: str | None = None) -> StageReport:
     """
     lake = Lake.open()
     ledger = Ledger(lake, source.source)
+    retrying.finish_retry(lake, source.source)
     restoring.finish(lake, ledger)
     chosen = _chosen(lake, source, ledger, table)
     open_cut = cuts.under_way(ledger)

@@ -8,8 +8,8 @@ events in the change log already: its tables are requested to be built again fro
 are past their time, it cannot be: its messages stay. Tables are built again, too, whose tombstones went since the
 messages landed (``tombstone_age``).
 
-The quarantine without the decoded messages is prepared on a branch, and moves there once the change log has them. The
-next normalize, compact or retry so finishes or undoes a retry that was killed.
+The quarantine without the decoded messages is prepared on a branch, and moves there once the change log has them. So
+the next normalize, compact, retry, erase or maintain finishes or undoes a retry that was killed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 import structlog
-from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.compaction import rebuild_requests, tombstone_age
 from tidemark.errors import RetriableLakeError
 from tidemark.lake import names
 from tidemark.lake.branches import branch_from_main, marker
-from tidemark.lake.filters import above, equals, unset
+from tidemark.lake.filters import above, equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.log_schemas import CHANGE_LOG, QUARANTINE, VARIED
 from tidemark.ledger.ledger import Ledger
@@ -84,9 +83,7 @@ def _set_aside_by_compact(quarantine: Table, reason: str | None) -> set[str]:
 def _decode_again(
     lake: Lake, ledger: Ledger, source: Source, quarantine: Table, reason: str | None
 ) -> Mapping[str, int]:
-    where: BooleanExpression = unset("object")
-    if reason:
-        where = And(where, equals("reason", reason))
+    where = retrying.tried(reason)
     read_from = lake.folder_of(quarantine, QUARANTINE, plain=VARIED)
     raw, changelog = lake.load(names.raw(source.source)), lake.load(names.change_log(source.source))
     messages = Messages(parts=list(inputs.quarantined(quarantine, where, raw)), read_from=read_from)
@@ -124,7 +121,7 @@ def _decode_again(
     derived.settle(ledger, last)
     branch, again = f"{retrying.RETRY}{last}", erasures.marks(derived.tasks, landed_with)
     quarantine = branch_from_main(quarantine, branch)
-    lake.append_files(quarantine, derived.set_aside, {"retry": str(last)}, instead_of=where, branch=branch)
+    lake.append_files(quarantine, derived.set_aside, retrying.marks(last, reason), instead_of=where, branch=branch)
     lake.append_files(changelog, derived.files, {"batch": str(last), "retry": str(last), **again})
     retrying.finish_retry(lake, source.source)
     erasures.scrub(lake, source.source)
