@@ -87,6 +87,8 @@ def run_stage(
     with _store_errors(stage, source), writing.hold(source.source, patience=patience):
         if stage != "erase":
             begun_erasures.require_none(Ledger(Lake.open(), source.source), source.source)
+        if stage == "compact":
+            _finish_reprocessing(source)
         report: StageReport = module.run(source, **bounds, **given)
         if stage == "erase" and not given.get("dry_run"):
             _drop_report(source)
@@ -154,6 +156,17 @@ def _write_report(source: Source) -> None:
         site.write(Lake.open(), [source.source], with_keys=[source.source] if source.report_keys else [])
     except Exception as error:  # noqa: BLE001
         log.warning("report_not_written", source=source.source, error=first_line(error), next="tidemark report")
+
+
+def _finish_reprocessing(source: Source) -> None:
+    """Derive batches again whose reprocessing was cut short.
+
+    The ledger may say of their events already what the change log does not have yet, so compact would read them by
+    shapes that they do not have.
+    """
+    if batches := Ledger(Lake.open(), source.source).reprocessing():
+        log.warning("reprocessing_resumed", source=source.source, batches=sorted(batches))
+        run_stage("normalize", source)
 
 
 def run_task(

@@ -446,6 +446,19 @@ def test_a_killed_reprocessing_is_done_by_the_next_normalize(
     clean.assert_same(lake, name, tmp_path)
 
 
+@pytest.mark.parametrize("point", crash_windows(REPROCESS_CRASHES, usually={"before_batches"}))
+def test_compact_derives_the_batches_of_a_killed_reprocessing_first(
+    point: str, clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also without a normalize, as in a rebuild or in another run: it would read old events by new shapes."""
+    name = f"compacted_{point}"
+    fixed = _two_days(name, tmp_path)
+    _dies(monkeypatch, *REPROCESS_CRASHES[point], lambda: _run(fixed, "normalize", reprocess=True))
+    _dies(monkeypatch, "tidemark.stages.compact.open_session", 1, lambda: _run(fixed, "rebuild", "compact"))
+    assert Ledger(lake, name).read("reprocessing") == []
+    clean.assert_same(lake, name, tmp_path)
+
+
 def test_a_rehearsal_leaves_no_trace(lake: Lake, tmp_path: Path) -> None:
     """What is done to the copies is seen in them, and nowhere else: no table moved, no file stayed."""
     fixed = _two_days("rehearsed_log", tmp_path)
