@@ -26,7 +26,7 @@ from pyspark.errors import PySparkRuntimeError
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.errors import ConfigurationError, RetriableLakeError, TidemarkError
-from tidemark.lake import locks
+from tidemark.lake import clocks, locks
 from tidemark.lake.catalog import driver_errors
 from tidemark.lake.lake import Lake
 from tidemark.ledger import begun_erasures, cuts, restoring, writing
@@ -290,4 +290,6 @@ def as_tidemark_error(error: Exception, what: str) -> TidemarkError:
         return ConfigurationError(f"{text}. The catalog refuses this user.")
     if isinstance(error, OSError) and error.errno in _NEVER_MENDED:
         return ConfigurationError(f"{text}. Running it again does not mend this.")
+    if clocks.is_refusal(error):
+        text = f"{text}. The clock of this machine is far behind the last commit of a table: see `tidemark doctor`"
     return RetriableLakeError(f"{text}. It is safe to run it again.")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -18,6 +19,7 @@ from tidemark import INCLUDE
 from tidemark.cli.app import app
 from tidemark.diagnosis import machine, schedulers, stores
 from tidemark.lake.lake import Lake
+from tidemark.ledger.ledger import Ledger
 
 RUNNER = CliRunner()
 
@@ -158,6 +160,18 @@ def test_a_catalog_that_does_not_answer_shows_no_secret(place: Path, monkeypatch
         "https://etl:hunter2@rest.example.com:8181/api?token=x": "https://rest.example.com:8181/api",
     }.items():
         assert stores.shown_address(uri) == shown
+
+
+def test_a_clock_that_is_behind_the_lake_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it stops a run: the newest commit of the ledger is compared with the clock of this machine."""
+    Ledger(Lake.open(), "erp").leave_number(1)
+    assert examined()[1]["clock"]["level"] == "ok"
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 600 * 10**9)
+    status, found = examined()
+    assert (status, found["clock"]["level"]) == (1, "problem")
+    assert found["clock"]["found"].startswith("the clock of this machine is 0:0")
+    assert "clocks.md" in found["clock"]["do"]
 
 
 def test_an_sql_catalog_without_a_lake_stays_as_it_is(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.diagnosis.findings import Finding, ok, problem, warning
 from tidemark.errors import LakeError, TidemarkError
-from tidemark.lake import locks
+from tidemark.lake import clocks, locks, names
 from tidemark.lake.catalog import catalog_name, configured_properties, home, lacks_embedded, opening
 from tidemark.lake.lake import Lake
+from tidemark.ledger.schemas import NAMES
 from tidemark.text import first_line
 
 _CONNECT_SECONDS: Final = 5.0
@@ -33,11 +34,13 @@ _PORTS: Final = {"postgresql": 5432, "mysql": 3306, "http": 80, "https": 443, "t
 def examined(sources: Sequence[str]) -> Iterator[Finding]:
     """Yield what was found about the lake; ``sources`` are the names of the sources whose writers are looked for."""
     yield _home()
-    catalog = _catalog()
+    catalog, lake = _catalog()
     yield catalog
     if catalog.level != "problem":
         yield lock_reach()
         yield from _writers(sources)
+    if lake is not None:
+        yield from _clock(lake)
 
 
 def _home() -> Finding:
@@ -50,13 +53,14 @@ def _home() -> Finding:
     return ok("home", str(folder))
 
 
-def _catalog() -> Finding:
+def _catalog() -> tuple[Finding, Lake | None]:
+    """Return what was found of the catalog; with the lake in it, if there is one."""
     do = "correct `.pyiceberg.yaml` or PYICEBERG_CATALOG__...: docs/operations/catalog-and-environment.md"
     try:
         properties = configured_properties()
         address = shown_address(properties.get("uri", ""))
         if lacks_embedded():
-            return ok("catalog", f"embedded, not made yet: the first run makes {address}")
+            return ok("catalog", f"embedded, not made yet: the first run makes {address}"), None
         _connect(properties.get("uri", ""))
         with opening():
             # Else PyIceberg makes the tables of an SQL catalog.
@@ -64,11 +68,11 @@ def _catalog() -> Finding:
             try:
                 spaces = lake.catalog.list_namespaces()
             except SQLAlchemyError:
-                return ok("catalog", f"{catalog_name()} at {address} answers, and holds no lake yet")
+                return ok("catalog", f"{catalog_name()} at {address} answers, and holds no lake yet"), None
     except (TidemarkError, OSError, RESTError, ValueError) as error:
         mend = "start it, or correct its address" if isinstance(error, LakeError | OSError) else do
-        return problem("catalog", f"{catalog_name()}: {_without_secrets(first_line(error))}", mend)
-    return ok("catalog", f"{catalog_name()} at {address} answers, {len(spaces)} namespaces")
+        return problem("catalog", f"{catalog_name()}: {_without_secrets(first_line(error))}", mend), None
+    return ok("catalog", f"{catalog_name()} at {address} answers, {len(spaces)} namespaces"), lake
 
 
 def shown_address(uri: str) -> str:
@@ -102,6 +106,24 @@ def _connect(uri: str) -> None:
         port = url.port or _PORTS.get(url.get_backend_name())
         if url.host and port:
             socket.create_connection((url.host, port), _CONNECT_SECONDS).close()
+
+
+def _clock(lake: Lake) -> Iterator[Finding]:
+    """Yield how the clock of this machine compares with the newest commit to the ledger, if there is one."""
+    try:
+        with opening():
+            ledger = [table.metadata for name in NAMES if (table := lake.find(names.ledger(name))) is not None]
+    except TidemarkError as error:
+        yield problem("clock", f"no commit can be read: {_without_secrets(first_line(error))}", "read the error")
+        return
+    newest = max(ledger, key=lambda metadata: metadata.last_updated_ms, default=None)
+    if newest is None:
+        return
+    if clocks.behind(newest) > clocks.FAR:
+        do = "set the clock of this machine, or of the one that is ahead: docs/operations/clocks.md"
+        yield problem("clock", clocks.described(newest), do)
+    else:
+        yield ok("clock", "not behind the newest commit")
 
 
 def lock_reach() -> Finding:

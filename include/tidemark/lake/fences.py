@@ -21,7 +21,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import AssertRefSnapshotId, TableRequirement, TableUpdate
 
 from tidemark.errors import LostSourceError
-from tidemark.lake import names
+from tidemark.lake import clocks, names
 from tidemark.lake.retries import retried
 
 _TOKEN = "tidemark.writer"  # noqa: S105  an entry in a snapshot's summary, and no secret
@@ -53,12 +53,13 @@ def writing(source: str, writer: Writer) -> Iterator[None]:
 
 
 def guarded(catalog: Catalog) -> Catalog:
-    """Return the catalog; its commits require what the writers of this process have to."""
-    commit = catalog.commit_table
+    """Return the catalog; its commits require what the writers of this process have to, and no time goes back."""
+    commit = clocks.watched(catalog).commit_table
 
     def commit_table(
         table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
+        updates = clocks.not_before(updates, table.metadata.last_updated_ms)
         if names.is_lease(table.name()):
             return commit(table, requirements, updates)
         fences = tuple(_fences(table))
