@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 from tidemark import INCLUDE
 from tidemark.cli.app import app
 from tidemark.diagnosis import machine, schedulers, stores
+from tidemark.errors import ConfigurationError
+from tidemark.lake.catalog import cuts_password
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
 
@@ -160,6 +162,39 @@ def test_a_catalog_that_does_not_answer_shows_no_secret(place: Path, monkeypatch
         "https://etl:hunter2@rest.example.com:8181/api?token=x": "https://rest.example.com:8181/api",
     }.items():
         assert stores.shown_address(uri) == shown
+
+
+@pytest.mark.parametrize("type_", ["sql", "rest"])
+def test_a_password_with_an_at_sign_is_refused_and_not_shown(
+    place: Path, monkeypatch: pytest.MonkeyPatch, type_: str
+) -> None:
+    """Readers of addresses would take its second half for the host."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__TYPE", type_)
+    for uri in ("postgresql+psycopg://etl:hqx@tqr2@127.0.0.1:1/lake", "mysql+pymysql://etl:hqx@tq/r2?@127.0.0.1/lake"):
+        monkeypatch.setenv("PYICEBERG_CATALOG__TIDEMARK__URI", uri)
+        status, found = examined()
+        assert status == 1
+        assert "%40" in found["catalog"]["found"]
+        assert not [text for text in ("hqx", "tqr2", "tq/r2", "r2@") if text in json.dumps(found)]
+        assert stores.shown_address(uri) == "(no address)"
+        for opened in (Lake.open, Lake.existing):
+            with pytest.raises(ConfigurationError, match="Write each `@` of a password, or of an option, as `%40`"):
+                opened()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgresql+psycopg://etl:hun%40ter2@db/lake?options=a%40b",
+        "postgresql+psycopg://etl@db/la@ke",
+        "sqlite:////home/a:b@c/d@e/catalog.db",
+        "https://rest.example.com/a:b@c@d",
+        "thrift://one:9083,two:9083",
+    ],
+)
+def test_other_addresses_have_whole_passwords(uri: str) -> None:
+    """An `@` elsewhere, or one that is written as `%40`, ends no password."""
+    assert not cuts_password(uri)
 
 
 def test_a_clock_that_is_behind_the_lake_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pyiceberg.exceptions import RESTError
+from pyiceberg.utils.config import Config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.diagnosis.findings import Finding, ok, problem, warning
 from tidemark.errors import LakeError, TidemarkError
 from tidemark.lake import clocks, locks, names
-from tidemark.lake.catalog import catalog_name, configured_properties, home, lacks_embedded, opening
+from tidemark.lake.catalog import catalog_name, configured_properties, cuts_password, home, lacks_embedded, opening
 from tidemark.lake.lake import Lake
 from tidemark.ledger.schemas import NAMES
 from tidemark.text import first_line
@@ -77,6 +78,8 @@ def _catalog() -> tuple[Finding, Lake | None]:
 
 def shown_address(uri: str) -> str:
     """Return the address of a catalog without user, password and options."""
+    if cuts_password(uri):
+        return "(no address)"
     if uri.startswith(("http://", "https://", "thrift://")):
         parts = urlsplit(uri)
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
@@ -89,7 +92,7 @@ def shown_address(uri: str) -> str:
 
 def _without_secrets(text: str) -> str:
     """Return an error's text without the catalog's address, if it has one with secrets in it."""
-    for secret in configured_properties().values():
+    for secret in map(str, (Config().get_catalog_config(catalog_name()) or {}).values()):
         if len(secret) > 3:
             text = text.replace(secret, "...")
     return text

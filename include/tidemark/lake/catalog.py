@@ -40,15 +40,15 @@ def require_catalog() -> None:
     Of a catalog that a server keeps, this is for the server to say.
 
     Raises:
-        ConfigurationError: there is none; the error says where it was looked for.
+        ConfigurationError: there is none, and the error says where it was looked for; or as ``configured_properties``.
     """
     if lacks_embedded():
         raise ConfigurationError(
             f"there is no lake in {home_described()}. Set TIDEMARK_HOME to the folder of the lake; "
             "`tidemark run SOURCE` makes a new one there."
         )
-    configured = Config().get_catalog_config(catalog_name()) or {}
-    if configured.get("type") != "sql":
+    configured = configured_properties()
+    if not is_configured() or configured.get("type") != "sql":
         return
     from sqlalchemy import create_engine, inspect  # noqa: PLC0415  for a database that a user configured
     from sqlalchemy.engine import make_url  # noqa: PLC0415
@@ -100,10 +100,16 @@ def configured_properties() -> Mapping[str, str]:
     Nothing is made: the embedded catalog may not be there yet.
 
     Raises:
-        ConfigurationError: the path of the embedded catalog contains a question mark.
+        ConfigurationError: the path of the embedded catalog contains a question mark, or a password has an `@` that is
+            not written as `%40`.
     """
     configured = Config().get_catalog_config(catalog_name())
     if configured:
+        if cuts_password(str(configured.get("uri", ""))):
+            raise ConfigurationError(
+                f"catalog {catalog_name()!r}: its `uri` has an `@` behind that of its password, so a part of "
+                "the password would be read as the host. Write each `@` of a password, or of an option, as `%40`."
+            )
         return {key: str(value) for key, value in configured.items()}
     base = home()
     if "?" in str(base):  # behind it, Java's driver reads options
@@ -113,6 +119,13 @@ def configured_properties() -> Mapping[str, str]:
         "uri": f"sqlite:///{quote(str(embedded_file()))}",
         "warehouse": (base / "warehouse").as_uri(),
     }
+
+
+def cuts_password(uri: str) -> bool:
+    """Return whether the password in an address may have an ``@`` as it is: readers take the first one for its end."""
+    access, at, behind = uri.partition("://")[2].partition("@")
+    user, colon, _ = access.partition(":")
+    return bool(at and colon) and "/" not in user and "@" in behind
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
 from tidemark.lake.file_edits import Edit, RowsFound
 from tidemark.lake.lake import Lake
-from tidemark.ledger import cuts, restoring
+from tidemark.ledger import restoring
 from tidemark.ledger.erasure_rows import BEGUN, DONE, ErasureRow
 from tidemark.ledger.expired import Expired
 from tidemark.ledger.ledger import Ledger
