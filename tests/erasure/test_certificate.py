@@ -35,6 +35,7 @@ CLEAN = Certificate(
         ({"places": {"erp.customers": SearchedTable(files=1, unused_files=0, unknown_files=1)}}, False),
         ({"unread_messages": {"day1.json": [2]}}, False),
         ({"unsearched_messages": {"day1.avro": 2}}, False),
+        ({"retriable_messages": {"day1.json": [3]}}, False),
         ({"unfollowed": 7}, False),
     ],
 )

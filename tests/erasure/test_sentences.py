@@ -43,6 +43,11 @@ def test_messages_are_named_by_file() -> None:
         "day1.json, messages 2, 7: not decoded, in quarantine, and the text has the table's name and the key. Correct "
         "the cause and `tidemark quarantine retry shop`, or erase with `--unread`"
     )
+    (said,) = sentences.retriable("shop", {"day1.json": [2, 7]})
+    assert said == (
+        "day1.json, messages 2, 7: in quarantine, and can be decoded now. They have the row, and perhaps rows of "
+        "others, which are nowhere else: `tidemark quarantine retry shop`, then give the command again"
+    )
     assert list(sentences.in_dumps({"day1.json": [2, 7]})) == [
         "day1.json holds rows of the key at 2, 7: Tidemark does not touch dump files"
     ]

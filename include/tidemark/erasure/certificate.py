@@ -76,11 +76,13 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     row had, and what is left under these is not known. 0: the change log had all events."""
     dumps: dict[str, list[int]]
     """Dump files that held the rows, and the places in them. They belong to the owner of the source."""
+    retriable_messages: dict[str, list[int]] = {}
+    """Messages with the row that stand in quarantine and can be decoded now: file and places."""
 
     @property
     def nothing_found(self) -> bool:
         """Whether no row of the subject is left, in any file; not so if some of its keys or messages may be unknown."""
-        unknown = self.unfollowed or self.unread_messages or self.unsearched_messages
+        unknown = self.unfollowed or self.unread_messages or self.unsearched_messages or self.retriable_messages
         return not (unknown or any(place.found or place.unknown_files for place in self.places.values()))
 
     def as_json(self) -> bytes:

@@ -9,13 +9,13 @@ from pyiceberg.table import Table
 
 from tidemark.compaction import renamed
 from tidemark.ddl.lineages import Lineages, Segment
-from tidemark.erasure import certificate
+from tidemark.erasure import certificate, sentences
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure import matches as matching
-from tidemark.erasure.search import Places
+from tidemark.erasure.search import Places, by_file
 from tidemark.erasure.subject import ErasedRow
 from tidemark.erasure.targets import Targets, targets_of
-from tidemark.errors import ConfigurationError
+from tidemark.errors import ConfigurationError, RetriableLakeError
 from tidemark.lake import file_edits, names, other_writers
 from tidemark.lake.branches import marker
 from tidemark.lake.file_edits import Edit
@@ -54,6 +54,30 @@ def require_known(lake: Lake, ledger: Ledger, source: Source, subject: ErasedRow
     _require_written(lake, subject, targets, done)
     _require_own_feeds(lake, targets, subject, known)
     _require_apart(lake, targets, subject, done)
+
+
+def require_derived(lake: Lake, ledger: Ledger, source: str, *, begun: bool) -> None:
+    """Refuse an erasure while events are still to be derived: nothing but their messages has them then.
+
+    Args:
+        lake: the lake.
+        ledger: of the source.
+        source: its name.
+        begun: whether an attempt before was cut short. Then no other command works on the source, normalize neither.
+
+    Raises:
+        RetriableLakeError: something landed that is not normalized yet, or a reprocess was cut short.
+    """
+    raw, log = lake.find(names.raw(source)), lake.find(names.change_log(source))
+    if int(marker(raw, "batch") or 0) > int(marker(log, "batch") or 0):
+        raise RetriableLakeError(
+            f"{source}: messages landed that are not normalized yet; run normalize, then erase again"
+        )
+    if ledger.reprocessing() and not begun:
+        raise RetriableLakeError(
+            f"{source}: a reprocess was cut short, and some events are in no log until it is done; run `tidemark "
+            f"normalize {source}`, then erase again"
+        )
 
 
 def _nothing(*, begun: bool) -> str:
@@ -146,9 +170,14 @@ def require_possible(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Pla
         begun: whether an attempt before was cut short. Then no other command works on the source.
 
     Raises:
+        RetriableLakeError: messages with the row stand in quarantine, and can be decoded now.
         ConfigurationError: another writer changed a table, or something of it is gone, or cannot be rewritten; or two
             tables have one folder.
     """
+    if places.retriable and not begun:
+        raise RetriableLakeError(
+            f"{'. '.join(sentences.retriable(subject.source, by_file(places.retriable)))}. Nothing was erased"
+        )
     again = f"`tidemark rebuild {subject.source} {subject.object}`"
     done = _nothing(begun=begun)
     moved = [table for _, table, _ in erasing_cut.tables_of(lake, ledger, subject)]

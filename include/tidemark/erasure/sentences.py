@@ -52,6 +52,16 @@ def undecoded(source: str, left: Mapping[str, Sequence[int]]) -> Iterator[str]:
         )
 
 
+def retriable(source: str, left: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield which messages in quarantine have the row and can be decoded now, by file."""
+    for file, numbers in left.items():
+        yield (
+            f"{file}, messages {', '.join(map(str, numbers))}: in quarantine, and can be decoded now. They have the "
+            f"row, and perhaps rows of others, which are nowhere else: `tidemark quarantine retry {source}`, then give "
+            "the command again"
+        )
+
+
 def in_dumps(dumps: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield which dump files have rows of the key, with the numbers of their messages."""
     for file, numbers in dumps.items():

@@ -13,8 +13,6 @@ from tidemark.ddl.lineages import Segment
 from tidemark.erasure.matches import Match
 from tidemark.errors import ConfigurationError
 from tidemark.events import Operation
-from tidemark.lake import names
-from tidemark.lake.branches import marker
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.lake.properties import OBJECT_PROPERTY, SOURCE_PROPERTY
@@ -247,12 +245,6 @@ def events_of(subject: ErasedRow, covers: Callable[[LogRow], bool]) -> tuple[dic
     for identity in subject.identities:
         subject.events.steps_in(identity.era, identity.key, note)
     return found, len(newer)
-
-
-def is_normalized(lake: Lake, source: str) -> bool:
-    """Return whether all messages that landed are in the change log."""
-    raw, log = lake.find(names.raw(source)), lake.find(names.change_log(source))
-    return int(marker(raw, "batch") or 0) <= int(marker(log, "batch") or 0)
 
 
 def as_text(key: Mapping[str, object]) -> str:

@@ -20,8 +20,8 @@ from tidemark.erasure import certificate as certificates
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure.certificate import Certificate
 from tidemark.erasure.search import Places, by_file, dumps, search
-from tidemark.erasure.subject import ErasedRow, find_subject, is_normalized
-from tidemark.errors import ConfigurationError, RetriableLakeError
+from tidemark.erasure.subject import ErasedRow, find_subject
+from tidemark.errors import ConfigurationError
 from tidemark.lake import copies, file_edits
 from tidemark.lake.catalog import home
 from tidemark.lake.file_edits import Edit, RowsFound
@@ -77,7 +77,8 @@ def run(
 
     Raises:
         ConfigurationError: there is no such table or key, the secret is missing, or the row had other keys.
-        RetriableLakeError: something landed that is not normalized yet.
+        RetriableLakeError: messages with rows are still to be decoded: what landed, or is in quarantine and can be
+            decoded now, or what a reprocess that was cut short was to derive.
         LakeError: the store or the engine failed; running again continues.
     """
     lake = Lake.open()
@@ -91,10 +92,7 @@ def run(
     mine = attempts.of_command(known, wanted := subject.erasures(secret, EVER, EVERYWHERE))
     begun = any(row.state == BEGUN for row in mine)
     refusals.require_known(lake, ledger, source, subject, begun=begun)
-    if not is_normalized(lake, source.source):
-        raise RetriableLakeError(
-            f"{source.source}: messages landed that are not normalized yet; run normalize, then erase again"
-        )
+    refusals.require_derived(lake, ledger, source.source, begun=begun)
     work = _Work(lake=lake, ledger=ledger, source=source, subject=subject, secret=secret)
     if verify:
         return _verified(work, mine)
@@ -184,6 +182,7 @@ def _certified(
         unsearched_messages=dict(found.unsearched),
         unfollowed=max(row.unfollowed or 0 for row in rows),
         dumps=dumps(places_before or found),
+        retriable_messages=by_file(found.retriable),
     )
     path = written.write(home())
     log.info("erased", source=source.source, table=written.table, cut=written.cut, nothing_found=written.nothing_found)
@@ -197,6 +196,7 @@ def _certified(
     problems = (
         *sentences.unsearched(subject, written.unsearched_messages),
         *sentences.unfollowed(subject, written.unfollowed),
+        *sentences.retriable(subject.source, written.retriable_messages),
     )
     return _with(report, problems=problems, remarks=ahead)
 
