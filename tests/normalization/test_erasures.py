@@ -159,6 +159,29 @@ def test_a_retried_message_of_the_row_goes(lake: Lake, tmp_path: Path) -> None:
     assert _files_with(lake, source.source) == 0
 
 
+def test_what_a_killed_reprocessing_carries_over_of_a_retried_message_is_there_once(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event of another row came in the batch of the retry, and goes to the batch that the message landed with."""
+    source = _source("carried_twice", tmp_path)
+    _erase_one(lake, source.source)
+    (tmp_path / "a.json").write_bytes(_message((1, GONE), (2, "two"), table=None))
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    fixed = _source("carried_twice", tmp_path, options={"table": "shop.people"})
+    run_stage("retry", fixed)
+    with monkeypatch.context() as patched:
+        die_at(patched, "tidemark.lake.lake.Lake.append_files", 2)
+        with pytest.raises(SystemExit):
+            run_stage("normalize", fixed, reprocess=True)
+    run_stage("normalize", fixed)
+    ledger = Ledger(lake, source.source)
+    log = lake.load(("changelog", source.source)).scan().to_arrow().to_pylist()
+    assert sorted((row["batch"], row["kind"]) for row in log) == [(1, "change"), (1, "erased")]
+    assert [(row.batch, row.events, row.landed == row.accounted) for row in ledger.batches()] == [(1, 1, True)]
+    assert [(row.batch, row.events) for row in ledger.contents()] == [(1, 1)]
+
+
 @pytest.mark.parametrize("secret", [None, "too short", "another secret, long enough"])
 def test_nothing_is_decoded_without_the_secret(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str | None

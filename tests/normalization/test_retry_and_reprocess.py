@@ -424,21 +424,31 @@ def test_a_statement_read_only_now_has_its_tables_built_again(
 
 
 REPROCESS_CRASHES = {
+    "before_contents": ("tidemark.ledger.ledger.Ledger.write_contents", 1),
     "before_quarantine": ("tidemark.lake.lake.Lake.append_files", 1),
-    "before_batches": ("tidemark.ledger.ledger.Ledger.replace", 4),
     "before_changelog": ("tidemark.lake.lake.Lake.append_files", 2),
+    "before_batches": ("tidemark.ledger.ledger.Ledger.replace", 6),
+    "before_transactions": ("tidemark.normalization.open_transactions.settle_again", 1),
     "before_it_is_known": ("tidemark.ledger.ledger.Ledger.forget", 1),
 }
 
 
 @pytest.mark.parametrize("point", crash_windows(REPROCESS_CRASHES, usually={"before_changelog"}))
+@pytest.mark.parametrize("retried", [False, True])
 def test_a_killed_reprocessing_is_done_by_the_next_normalize(
-    point: str, clean: Clean, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    retried: bool,  # noqa: FBT001
+    point: str,
+    clean: Clean,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever comes next finishes it, and is not asked to."""
-    name = f"killed_{point}"
+    """Whoever comes next finishes it, and is not asked to; events of messages that were retried are there once, too."""
+    name = f"killed_{point}_{retried}".lower()
     fixed = _two_days(name, tmp_path)
     work = {"reprocess": True}
+    if retried:
+        _run(fixed, "retry")
     _dies(monkeypatch, *REPROCESS_CRASHES[point], lambda: _run(fixed, "normalize", **work))
     _run(fixed, "normalize")
     assert Ledger(lake, name).read("reprocessing") == []

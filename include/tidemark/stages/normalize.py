@@ -179,9 +179,13 @@ def _decode(
     file_order.note_disorders(ledger, derived.disorders, max(batches), replaced)
     member_rows.note(ledger, derived.unknown_members(), replaced, reprocessed)
     lake.append_files(quarantine, derived.set_aside, {}, instead_of=replaced)
-    ledger.replace(BatchRow, rows, replaced)
+    if instead_of is None:
+        ledger.replace(BatchRow, rows, replaced)
     marks = {"batch": str(newest), **erasures.marks(derived.tasks, batches)}
     lake.append_files(changelog, derived.files, marks, instead_of=instead_of)
+    if instead_of is not None:
+        # Not before: the rows that go say of which batches the change log has events of messages that were retried.
+        ledger.replace(BatchRow, rows, replaced)
     source_changes.remember(ledger, tables.source, newest)
     erasures.scrub(lake, tables.source.source)
     if instead_of is not None:
