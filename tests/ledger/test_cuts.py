@@ -315,6 +315,32 @@ def test_a_table_that_moved_without_its_state_is_built_again(
     assert sorted(shop.ledger.rebuild_requests()) == again
 
 
+@pytest.mark.parametrize("with_rows", [True, False])
+def test_a_table_that_moved_with_a_rename_is_built_again(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, *, with_rows: bool
+) -> None:
+    """The ledger says that it stands at the cut before, so the next compact would rename by the names of now.
+
+    So too where the cut has a statement for it and no event, and so no snapshot of its own.
+    """
+    shop.publish(1)
+    cut = shop.build(2)
+    one = shop.lake.load(shop.target("one"))
+    if not with_rows:
+        drop_branch(one, candidate_branch(2))
+        branch_from_main(one, candidate_branch(2))
+    pending_schema.plan_pending(one.refresh(), 2, {"id": "number"}, {})
+    with monkeypatch.context() as patched:
+        die_at(patched, "tidemark.ledger.cuts.fast_forward", 3)
+        with pytest.raises(SystemExit):
+            cuts.publish(shop.lake, shop.ledger, cut)
+    _rewritten(shop, shop.target("two"))
+    cuts.finish(shop.lake, shop.ledger)
+    assert shop.lake.load(shop.target("one")).schema().column_names == ["number"]
+    assert shop.ledger.cuts(equals("cut", 2))[0].state == CutState.REPLACED
+    assert list(shop.ledger.rebuild_requests()) == ["one"]
+
+
 def test_a_move_that_the_catalog_refuses_is_a_conflict(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """A REST catalog may refuse more than PyIceberg does, and would refuse it again: the cut is built again."""
     shop.build(1)

@@ -189,8 +189,12 @@ def finish_or_drop(lake: Lake, ledger: Ledger) -> None:
 
 
 def _give_up(lake: Lake, ledger: Ledger, cut: CutRow) -> None:
-    """Let a cut be built again, and a table that moved without its state from all events (docs/adr/0099)."""
-    ledger.request_rebuild(moving.in_part(lake, filter(is_built, tables_of(ledger, cut.cut)), cut.cut))
+    """Let a cut be built again, and tables that it left so that no cut can go on from them from all events.
+
+    These are tables that moved without their state, and tables that moved and got other names (docs/adr/0099).
+    """
+    built = [row for row in tables_of(ledger, cut.cut) if is_built(row)]
+    ledger.request_rebuild({*moving.in_part(lake, built, cut.cut), *moving.renamed(lake, built, cut.cut)})
     set_state(ledger, cut, CutState.REPLACED)
 
 

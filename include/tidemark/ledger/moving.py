@@ -11,7 +11,7 @@ from tidemark.lake import other_writers, pending_schema
 from tidemark.lake.branches import descends_from_main, head, moved_meanwhile, properties_at, require_forward
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, beside, candidate_branch, cut_tag, moved_together, whole_beside
-from tidemark.lake.properties import keeps_whole
+from tidemark.lake.properties import keeps_whole, shown
 from tidemark.ledger.rows import TableRow
 from tidemark.text import first_line
 
@@ -60,6 +60,23 @@ def in_part(lake: Lake, rows: Iterable[TableRow], cut: int) -> Iterator[str]:
         together = map(lake.find, (*moved_together(row.identifier), *whole))
         if len({cut_tag(cut) in each.refs() for each in together if each is not None}) > 1:
             yield row.object
+
+
+def renamed(lake: Lake, rows: Iterable[TableRow], cut: int) -> Iterator[str]:
+    """Yield, by the source's names, the tables that a cut moved and whose columns it renamed or dropped.
+
+    Such a table has the names of the cut. Who takes it for a table of the cut before makes the change a second time.
+    """
+    for row in rows:
+        together = map(lake.find, in_order(row.identifier))
+        if any(_is_renamed(each, cut_tag(cut)) for each in together if each is not None):
+            yield row.object
+
+
+def _is_renamed(table: Table, tag: str) -> bool:
+    """Return whether the snapshot with a tag is published under other names than it was written under."""
+    ref = table.refs().get(tag)
+    return ref is not None and ref.snapshot_id in shown(table.properties)
 
 
 def obstacle(table: Table, cut: int) -> str | None:
