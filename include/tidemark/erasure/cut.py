@@ -20,6 +20,8 @@ from tidemark.lake.filters import equals
 from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier
 from tidemark.ledger import cuts
+from tidemark.ledger.check_rows import CheckRow
+from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import LEFT_BEHIND, CutState, TableState
@@ -107,7 +109,7 @@ def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tupl
     last = cuts.last_published(ledger)
     if last is None:
         raise ValueError("a published table has a published cut")
-    number = cuts.next_number(lake, ledger)
+    number = _own_number(lake, ledger)
     branch = names.candidate_branch(number)
     removed: dict[str, RowsFound] = {}
     for identifier, table, edit in tables_of(lake, ledger, subject):
@@ -129,6 +131,17 @@ def publish(lake: Lake, ledger: Ledger, subject: ErasedRow, erased: int) -> tupl
             cuts.move(lake, row.identifier, number)
     cuts.publish(lake, ledger, cut)
     return number, removed
+
+
+def _own_number(lake: Lake, ledger: Ledger) -> int:
+    """Return the number of the cut of an erasure.
+
+    A cut that was never published may have had it: what its checks and its compact found says nothing of this one.
+    """
+    number = cuts.next_number(lake, ledger)
+    for kind in (CheckRow, ContradictionRow):
+        ledger.forget(kind, equals("cut", number))
+    return number
 
 
 def _row(lake: Lake, target: Identifier, standing: TableRow, number: int, *, erased: int, gone: int) -> TableRow:
