@@ -509,3 +509,25 @@ def test_hostile_messages_are_set_aside(value: bytes) -> None:
     """A column named twice, bytes that are no text, a schema that is none, depth without end."""
     with pytest.raises(MalformedMessageError):
         decode(value)
+
+
+@pytest.mark.parametrize("lacking", [{"status": "sent"}, {"id": None, "status": "sent"}, {"status": "sent", "id": 1}])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_deleted_row_has_its_key_from_unique(version: str, lacking: dict[str, Any]) -> None:
+    """A row may be logged without its key, and ``unique`` has it."""
+    value = first("DELETE", before=lacking) if version == "1.0" else second("d", before=lacking)
+    event = decode(value)
+    assert json.loads(event.before) == {"id": 1, "status": "sent"}
+    assert typed(event).keys() == {"id", "status"}
+
+
+def test_a_key_that_only_unique_has_has_its_type() -> None:
+    """So has a column of the old row that the new one lacks."""
+    key, status = {"type": "int64", "field": "id"}, {"type": "string", "field": "status"}
+    rows = [{"type": "struct", "field": name, "fields": [status]} for name in ("before", "data")]
+    of_row = {"type": "struct", "fields": [*rows, {"type": "struct", "field": "unique", "fields": [key]}]}
+    event = decode({"schema": of_row, "payload": first("DELETE", before={"status": "sent"})})
+    assert typed(event)["id"] == ("long", Encoding.PLAIN)
+    rows[0]["fields"] = [status, {"type": "bytes", "field": "photo"}]
+    payload = first("UPDATE", data={"status": "new"}, before={"status": "sent", "photo": "AQI="})
+    assert typed(decode({"schema": of_row, "payload": payload}))["photo"] == ("binary", Encoding.BASE64)

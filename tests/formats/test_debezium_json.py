@@ -114,6 +114,45 @@ def test_lindorm_document_hbase_put() -> None:
     assert {(column.type, column.encoding) for column in event.shape.columns} == {("binary", Encoding.BASE64)}
 
 
+def test_a_column_that_an_update_deleted_is_written_as_the_others_of_its_hbase_table() -> None:
+    """Its old value is Base64 of raw bytes, as all values of such a table are, with a schema and without one."""
+    old, new = {"ROW": "cmFjazc=", "f_note": "b2xk", "f_size": "MTI1"}, {"ROW": "cmFjazc="}
+    for before, after in ((old, new), (old, {**new, "f_other": "eA=="}), ({**new, "f_size": "MTI1"}, new)):
+        event = lindorm("u", before, after)
+        assert event.shape is not None
+        assert {column.name for column in event.shape.columns} == {*before, *after}
+        assert {(column.type, column.encoding) for column in event.shape.columns} == {("binary", Encoding.BASE64)}
+
+
+def test_a_column_that_only_the_old_row_has_is_typed_by_the_schema_of_old_rows() -> None:
+    """A schema made from the payload lacks it in ``after``."""
+    number, photo = {"type": "int32", "field": "id"}, {"type": "bytes", "field": "photo"}
+    rows = [{"type": "struct", "field": "before", "fields": [number, photo]}]
+    rows.append({"type": "struct", "field": "after", "fields": [number]})
+    payload = {"op": "u", "before": {"id": 7, "photo": "AQI="}, "after": {"id": 7}, "source": LINDORM}
+    event = decode({"schema": {"type": "struct", "fields": rows}, "payload": payload}, dialect="lindorm")
+    assert event.shape is not None
+    assert event.shape.columns == (
+        Column(name="id", type="int"),
+        Column(name="photo", type="binary", encoding=Encoding.BASE64),
+    )
+
+
+def test_a_key_that_only_the_record_key_has_is_typed_by_its_schema() -> None:
+    """``before`` of a delete may lack the key, and so may its schema; flattened deletes too."""
+    key = {"schema": {"type": "struct", "fields": [{"type": "int64", "field": "no"}]}, "payload": {"no": 31}}
+    city = {"type": "string", "field": "city"}
+    envelope = {"type": "struct", "fields": [{"type": "struct", "field": "before", "fields": [city]}]}
+    deleted = {"schema": envelope, "payload": change("d", {"city": "Graz"})}
+    flat = {"schema": {"type": "struct", "fields": [city]}, "payload": {"city": "Graz", "__op": "d"}}
+    for message in (deleted, flat):
+        event = decode(message, key=json.dumps(key).encode(), table="depot.parcels")
+        assert (event.operation, event.key, event.shape and {each.name: each.type for each in event.shape.columns}) == (
+            Operation.DELETE, ("no",), {"city": "string", "no": "long"},
+        )  # fmt: skip
+        assert json.loads(event.before or b"").items() >= {"city": "Graz", "no": 31}.items()
+
+
 def test_a_column_called_row_is_no_hbase_key_elsewhere() -> None:
     """Only Lindorm has tables of the HBase kind."""
     event = decode(change("c", None, {"ROW": "x"}))

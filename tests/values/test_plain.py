@@ -125,6 +125,8 @@ def test_times_of_day_may_be_negative_and_long(micros: int) -> None:
         ("0e99999", "decimal(5, 2)", "text", "0"),
         ("nan", "float", "text", "NaN"),
         ("-Infinity", "double", "plain", "-Infinity"),
+        ("POSITIVE_INFINITY", "double", "plain", "Infinity"),
+        ("negative_infinity", "float", "text", "-Infinity"),
         ("t", "boolean", "text", True),
         (0, "boolean", "plain", False),
         ("2024-02-29Z", "date", "plain", "2024-02-29"),

@@ -213,6 +213,11 @@ def key_struct(key: bytes) -> Struct | None:
     return Struct(image, schema, names) if names else None
 
 
+def layout_of_key(key: Struct) -> RowLayout | None:
+    """Return the layout in the schema of a record key; None without a schema."""
+    return row_layout(key.schema) if key.schema else None
+
+
 def has_value(key: bytes) -> bool:
     """Return whether a record key, bare or as ``{schema, payload}``, is not null.
 

@@ -169,10 +169,13 @@ class RowLayout:
         """Return the columns of the shape that are not in ``found``."""
         return tuple(name for name in self.names if name not in found)
 
-    def widened(self, found: Iterable[str]) -> RowLayout:
-        """Return this layout, or one that also has the columns of ``found`` that it lacks, without types."""
+    def widened(self, found: Iterable[str], typed: RowLayout | None = None) -> RowLayout:
+        """Return this layout, or one that also has the columns of ``found`` that it lacks.
+
+        They have the types of ``typed``, and without it no types.
+        """
         extra = tuple(name for name in found if name not in self.names)
-        return _widened(self, extra) if extra else self
+        return _widened(self, extra, typed) if extra else self
 
 
 def _exactly(names: tuple[str, ...]) -> Callable[[bytes], object]:
@@ -195,8 +198,9 @@ def _exactly_slowly(names: tuple[str, ...], image: bytes) -> object:
 
 
 @functools.lru_cache(maxsize=1024)
-def _widened(layout: RowLayout, extra: tuple[str, ...]) -> RowLayout:
-    return RowLayout((*layout.shape.columns, *(Column(name=name) for name in extra)))
+def _widened(layout: RowLayout, extra: tuple[str, ...], typed: RowLayout | None) -> RowLayout:
+    known = typed.names if typed is not None else {}
+    return RowLayout((*layout.shape.columns, *(known.get(name) or Column(name=name) for name in extra)))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -24,7 +24,7 @@ from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation
 from tidemark.formats import Traits, _cdl
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.log_places import Number
-from tidemark.formats._debezium.old_images import captured
+from tidemark.formats._debezium.old_images import captured, with_key
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_unlogged
@@ -221,7 +221,7 @@ def _change(found: EventFacts, payload: Payload, schema: msgspec.Raw, options: O
             before = None
         elif before is not None:
             before = moved_without_unlogged(before, unique, _connector(payload), schema)
-            layout = _layout(before, layout)
+            layout = _layout(before, layout, layouts.before if layouts else None)
         if operation is Operation.UPDATE and payload.LOB_COLUMNS:
             unchanged = _cdl.NULL_TOO if options.null_lob == "unchanged" else _cdl.MISSING
             lobs = _cdl.not_captured(payload.LOB_COLUMNS, members(after), unchanged)
@@ -251,19 +251,21 @@ def _deleted(
         if unique is None:
             raise MissingKeyError("a delete with neither a row nor `unique`: which row, nobody can tell")
         return unique, _layout(unique, layouts.unique if layouts else None)
+    if unique is not None:
+        row = with_key(row, unique, members(unique))
     row = without_unlogged(row, unique, _connector(payload), schema)
-    return row, _layout(row, layouts.before if layouts else None)
+    return row, _layout(row, layouts.before if layouts else None, layouts.unique if layouts else None)
 
 
 def _connector(payload: Payload) -> str | None:
     return payload.source.connector if payload.source else (payload.DATA_STORE or "").lower()
 
 
-def _layout(image: bytes, typed: RowLayout | None) -> RowLayout:
-    """Return the layout of an image, with the types of the schema, or with names only."""
+def _layout(image: bytes, typed: RowLayout | None, others: RowLayout | None = None) -> RowLayout:
+    """Return the layout of an image, with types of the schema (``others``: of what ``typed`` lacks), or names only."""
     if typed is None:
         return untyped(tuple(members(image)))
-    return typed if typed.fits(image) else typed.widened(members(image))
+    return typed if typed.fits(image) else typed.widened(members(image), others)
 
 
 def _table(database: str | None, schema: str | None, name: str | None, options: Options) -> TableId:

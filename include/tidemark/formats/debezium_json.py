@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
-from tidemark.events import ChangeEvent, ControlEvent, Encoding, Event, Message, Operation, TableId
+from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId
 from tidemark.formats import Traits, _connect
 from tidemark.formats._connect import Layouts, Struct
 from tidemark.formats._debezium import (
@@ -34,6 +34,7 @@ from tidemark.formats._debezium import (
     control,
     flattened,
     flattened_changes,
+    hbase,
     mongodb,
     old_images,
     tombstones,
@@ -223,8 +224,8 @@ def _row(
     if operation is not _UPDATE:
         before = None
     elif before is not None:
-        before, layout = old_images.of_update(before, layout, options)
-    if _is_hbase(layout, options):
+        before, layout = old_images.of_update(before, layout, typed.before if typed else None, options)
+    if hbase.has(layout, options):
         # a put has the cells that it wrote, and comes as `c` whether or not the row existed
         put = operation is Operation.INSERT
         operation = Operation.UPDATE if put else operation
@@ -236,35 +237,32 @@ def _row(
 def _deleted(
     before: bytes | None, typed: RowLayout | None, table: TableId, key: Struct | None, options: Options
 ) -> Row:
-    """Return the row of a DELETE: ``before``, or else the struct of the record key."""
+    """Return the row of a DELETE: ``before``, and what only the struct of the record key has."""
+    key = cells.key_of(key)
+    if key is not None and typed is not None:
+        typed = typed.widened(key.names, _connect.layout_of_key(key))
     if before is not None:
+        before = old_images.with_key(before, key.image, key.names) if key is not None else before
         layout = _layout(before, typed, table, options)
     elif key is not None:
-        before = (cells.key_of(key) or key).image
-        typed = typed or (_connect.row_layout(key.schema) if key.schema else None)
-        layout = typed.widened(key.names) if typed else untyped(key.names)
+        before = key.image
+        layout = typed or _connect.layout_of_key(key) or untyped(key.names)
     else:
         raise MissingKeyError("a delete with neither `before` nor columns in a record key: which row, nobody can tell")
-    names = ("ROW",) if _is_hbase(layout, options) else key.names if key else None
+    names = ("ROW",) if hbase.has(layout, options) else key.names if key else None
     return Row(Operation.DELETE, before, None, layout, key=names)
-
-
-def _is_hbase(layout: RowLayout, options: Options) -> bool:
-    if options.dialect != "lindorm":
-        return False
-    return "ROW" in layout.names if options.hbase is None else options.hbase
 
 
 def _layout(image: bytes, typed: RowLayout | None, table: TableId, options: Options) -> RowLayout:
     """Return the layout of an image, with the types of the schema, or with names only."""
-    if typed is not None and not _is_hbase(typed, options):
+    if typed is not None and not hbase.has(typed, options):
         return typed if typed.fits(image) else typed.widened(members(image))
     recent = _recent.get(table)
     if recent is not None and recent[0] is options and recent[1].fits(image):
         return recent[1]
     layout = untyped(tuple(members(image)))
-    if _is_hbase(layout, options):
-        layout = untyped(tuple(layout.names), "binary", Encoding.BASE64)
+    if hbase.has(layout, options):
+        layout = hbase.of_columns(layout.names)
     if len(_recent) >= 1024:
         _recent.clear()
     _recent[table] = (options, layout)

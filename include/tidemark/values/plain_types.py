@@ -17,7 +17,12 @@ Value = str | bool | None
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 
-_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "infinity": "Infinity", "-infinity": "-Infinity"}
+_NOT_FINITE = {
+    "nan": "NaN",
+    **dict.fromkeys(("inf", "infinity", "positive_infinity"), "Infinity"),
+    **dict.fromkeys(("-inf", "-infinity", "negative_infinity"), "-Infinity"),
+}
+"""Words in any case. The long ones are Debezium's."""
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 

@@ -28,6 +28,7 @@ from tidemark.events import Operation
 from tidemark.formats._connect import Struct
 from tidemark.formats._debezium import document_ids
 from tidemark.formats._debezium.log_places import Number
+from tidemark.formats._debezium.old_images import with_key
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, members
 
@@ -231,12 +232,11 @@ def _with_id(raw: bytes) -> Struct:
     return Struct(b'{"_id":%b}' % raw, None, ("_id",))
 
 
-def deleted_image(row: FlatRow, found: Mapping[str, msgspec.Raw], key: Struct | None) -> bytes:
+def deleted_image(row: FlatRow, key: Struct | None) -> bytes:
     """Return the image of a deleted row, with those key columns that only the record key has.
 
     Args:
         row: the deleted row.
-        found: its members.
         key: its record key, with the names of columns.
 
     Raises:
@@ -244,10 +244,6 @@ def deleted_image(row: FlatRow, found: Mapping[str, msgspec.Raw], key: Struct | 
     """
     if key is None:
         if not row.columns:
-            raise MissingKeyError(
-                "a delete without columns, in the row and in a record key: which row, nobody can tell"
-            )
+            raise MissingKeyError("a delete with columns in neither row nor record key: which row, nobody can tell")
         return row.image
-    values = members(key.image)
-    lacking = {name: values[name] for name in key.names if bytes(found.get(name, _NOTHING)) == NULL}
-    return msgspec.json.encode({**found, **lacking}) if lacking else row.image
+    return with_key(row.image, key.image, key.names)

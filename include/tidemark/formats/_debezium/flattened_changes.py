@@ -49,8 +49,8 @@ def change(
     deleted = row.operation is Operation.DELETE
     image = row.image
     if deleted:
-        image = flattened.deleted_image(row, found, key)
-        layout = layout.widened(key.names) if key else layout
+        image = flattened.deleted_image(row, key)
+        layout = layout.widened(key.names, _connect.layout_of_key(key)) if key else layout
         image = captured(image, layout, options.unavailable_value)
     image = corrected(image, row.operation, message.key, source, schema) or image
     absent = () if deleted else _unchanged(image, layout, row, read, options)

@@ -6,19 +6,43 @@ from collections.abc import Collection
 
 import msgspec
 
+from tidemark.formats._debezium import hbase
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import unavailable
-from tidemark.formats._json import NULL, RowLayout, members
+from tidemark.formats._debezium.unlogged import has_as_text
+from tidemark.formats._json import ABSENT, NULL, RowLayout, members
 
 
-def of_update(before: bytes, layout: RowLayout, options: Options) -> tuple[bytes, RowLayout]:
-    """Return the image of the row before an UPDATE, and the layout widened by the columns of this image."""
+def of_update(before: bytes, layout: RowLayout, typed: RowLayout | None, options: Options) -> tuple[bytes, RowLayout]:
+    """Return the image of the row before an UPDATE, and the layout widened by the columns of this image.
+
+    Args:
+        before: the image.
+        layout: of the new row, which lacks columns that the UPDATE deleted.
+        typed: the layout of old rows in the message's schema.
+        options: of the source.
+    """
     if not layout.fits(before):
         found = members(before)
-        layout = layout.widened(found)
+        layout = layout.widened(found, hbase.of_columns(found) if hbase.has(layout, options) else typed)
         if options.dialect == "lindorm":
             before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
     return before, layout
+
+
+def with_key(row: bytes, key: bytes, names: Collection[str]) -> bytes:
+    """Return the image of a deleted row with those key columns that only its key has.
+
+    Args:
+        row: the image.
+        key: the object that has the key.
+        names: the key columns.
+    """
+    if has_as_text(row, key):
+        return row
+    found, values = members(row), members(key)
+    lacking = {name: values[name] for name in names if bytes(found.get(name, ABSENT)) in {b"", NULL}}
+    return msgspec.json.encode({**found, **lacking}) if lacking else row
 
 
 def captured(before: bytes, layout: RowLayout, text: str) -> bytes:
