@@ -25,6 +25,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import Identifier, candidate_branch, cut_tag, moved_together
 from tidemark.lake.properties import OBJECT_PROPERTY
 from tidemark.ledger import cuts, restoring
+from tidemark.ledger.contradiction_rows import MISSING_ROWS, ContradictionRow
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
 from tidemark.ledger.states import CutState, TableState
@@ -422,8 +423,11 @@ def test_a_restored_cut_is_what_it_was(shop: Source) -> None:
         for run in (1, 2)
     ]
     shop.ledger.replace(ReconciliationRow, compared)
+    contradicting = [ContradictionRow(cut=cut, object="shop.one", kind=MISSING_ROWS, events=1) for cut in (1, 2, 3)]
+    shop.ledger.replace(ContradictionRow, contradicting)
     assert restoring.restore(shop.lake, shop.ledger, 1) == 1
     assert [row.cut for row in shop.ledger.reconciliations()] == [1]
+    assert [row.cut for row in shop.ledger.contradictions()] == [1]
     assert shop.rows("one") == [1]
     assert shop.lake.find(shop.target("two")) is None
     assert not [path for path in stored if Path(path).exists()]

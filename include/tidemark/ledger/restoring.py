@@ -22,6 +22,7 @@ from tidemark.lake.lake import Lake
 from tidemark.lake.names import cut_tag, is_feed, is_history, is_whole
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import CheckRow
+from tidemark.ledger.contradiction_rows import ContradictionRow
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.reconciliation_rows import ReconciliationRow
 from tidemark.ledger.rows import CutRow, TableRow
@@ -164,6 +165,6 @@ def _carry_out(move: _Move) -> None:
 def _end(ledger: Ledger, cut: int) -> None:
     """Forget what the ledger says of the tables in the cuts that went, now that no table shows them."""
     ledger.forget(TableRow, above("cut", cut))
-    for kind in (ReconciliationRow, CheckRow):  # what was found of later rows says nothing of these
+    for kind in (ReconciliationRow, CheckRow, ContradictionRow):  # what was found of later rows says nothing of these
         ledger.forget(kind, above("cut", cut))
     ledger.end_restore()
