@@ -202,7 +202,7 @@ def test_a_clock_that_is_behind_the_lake_is_told(place: Path, monkeypatch: pytes
     Ledger(Lake.open(), "erp").leave_number(1)
     assert examined()[1]["clock"]["level"] == "ok"
     now = time.time_ns()
-    monkeypatch.setattr(time, "time_ns", lambda: now - 600 * 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: now - 300 * 10**9)
     status, found = examined()
     assert (status, found["clock"]["level"]) == (1, "problem")
     assert found["clock"]["found"].startswith("the clock of this machine is 0:0")
