@@ -122,6 +122,9 @@ def test_a_column_that_an_update_deleted_is_written_as_the_others_of_its_hbase_t
         assert event.shape is not None
         assert {column.name for column in event.shape.columns} == {*before, *after}
         assert {(column.type, column.encoding) for column in event.shape.columns} == {("binary", Encoding.BASE64)}
+    gone = decode({"op": "d", "before": None, "source": LINDORM}, key=b'{"ROW":"cmFjazc="}', dialect="lindorm")
+    assert gone.shape is not None
+    assert gone.shape.columns == (Column(name="ROW", type="binary", encoding=Encoding.BASE64),)
 
 
 def test_a_column_that_only_the_old_row_has_is_typed_by_the_schema_of_old_rows() -> None:

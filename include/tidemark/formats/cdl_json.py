@@ -23,8 +23,9 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId, Transaction
 from tidemark.formats import Traits, _cdl
 from tidemark.formats._debezium import source as debezium_source
+from tidemark.formats._debezium.deleted_rows import with_key
 from tidemark.formats._debezium.log_places import Number
-from tidemark.formats._debezium.old_images import captured, with_key
+from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.placeholders import unavailable
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._debezium.unlogged import moved_without_unlogged, without_unlogged

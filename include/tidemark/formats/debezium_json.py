@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOperationError
+from tidemark.errors import MalformedMessageError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, TableId
 from tidemark.formats import Traits, _connect
 from tidemark.formats._connect import Layouts, Struct
@@ -32,6 +32,7 @@ from tidemark.formats._debezium import (
     cells,
     commits,
     control,
+    deleted_rows,
     flattened,
     flattened_changes,
     hbase,
@@ -45,6 +46,7 @@ from tidemark.formats._debezium.log_rows import correct
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
 from tidemark.formats._debezium.source import Source, ranks_by_commit
+from tidemark.formats._debezium.unlogged import has_as_text
 from tidemark.formats._json import NULL, RowLayout, image_of, members, read, table_of_option, untyped, unwrap
 from tidemark.positions import Position, changed
 
@@ -238,17 +240,14 @@ def _deleted(
     before: bytes | None, typed: RowLayout | None, table: TableId, key: Struct | None, options: Options
 ) -> Row:
     """Return the row of a DELETE: ``before``, and what only the struct of the record key has."""
-    key = cells.key_of(key)
-    if key is not None and typed is not None:
-        typed = typed.widened(key.names, _connect.layout_of_key(key))
-    if before is not None:
-        before = old_images.with_key(before, key.image, key.names) if key is not None else before
-        layout = _layout(before, typed, table, options)
-    elif key is not None:
-        before = key.image
-        layout = typed or _connect.layout_of_key(key) or untyped(key.names)
+    if before is None:
+        before, layout = deleted_rows.key_alone(key, typed, options)
     else:
-        raise MissingKeyError("a delete with neither `before` nor columns in a record key: which row, nobody can tell")
+        if key is not None and not has_as_text(before, key.image):
+            key = cells.key_of(key) or key
+            typed = typed.widened(key.names, _connect.layout_of_key(key)) if typed else None
+            before = deleted_rows.with_key(before, key.image, key.names)
+        layout = _layout(before, typed, table, options)
     names = ("ROW",) if hbase.has(layout, options) else key.names if key else None
     return Row(Operation.DELETE, before, None, layout, key=names)
 

@@ -27,8 +27,8 @@ from tidemark.errors import MalformedMessageError, MissingKeyError, UnknownOpera
 from tidemark.events import Operation
 from tidemark.formats._connect import Struct
 from tidemark.formats._debezium import document_ids
+from tidemark.formats._debezium.deleted_rows import with_key
 from tidemark.formats._debezium.log_places import Number
-from tidemark.formats._debezium.old_images import with_key
 from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import NULL, members
 

@@ -9,8 +9,7 @@ import msgspec
 from tidemark.formats._debezium import hbase
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import unavailable
-from tidemark.formats._debezium.unlogged import has_as_text
-from tidemark.formats._json import ABSENT, NULL, RowLayout, members
+from tidemark.formats._json import NULL, RowLayout, members
 
 
 def of_update(before: bytes, layout: RowLayout, typed: RowLayout | None, options: Options) -> tuple[bytes, RowLayout]:
@@ -28,21 +27,6 @@ def of_update(before: bytes, layout: RowLayout, typed: RowLayout | None, options
         if options.dialect == "lindorm":
             before = msgspec.json.encode(found | dict.fromkeys(layout.missing(found), msgspec.Raw(NULL)))
     return before, layout
-
-
-def with_key(row: bytes, key: bytes, names: Collection[str]) -> bytes:
-    """Return the image of a deleted row with those key columns that only its key has.
-
-    Args:
-        row: the image.
-        key: the object that has the key.
-        names: the key columns.
-    """
-    if has_as_text(row, key):
-        return row
-    found, values = members(row), members(key)
-    lacking = {name: values[name] for name in names if bytes(found.get(name, ABSENT)) in {b"", NULL}}
-    return msgspec.json.encode({**found, **lacking}) if lacking else row
 
 
 def captured(before: bytes, layout: RowLayout, text: str) -> bytes:
