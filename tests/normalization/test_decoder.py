@@ -106,7 +106,14 @@ _LAST_MS = 253_402_300_799_999
 
 
 @pytest.mark.parametrize(
-    "beyond", [{"es": 1 << 62}, {"ts": 1 << 63}, {"es": _LAST_MS + 1}, {"ts": 10**15}, {"es": -62_135_596_800_001}]
+    "beyond",
+    [
+        {"es": 1 << 62},
+        {"es": None, "ts": 1 << 63},
+        {"es": _LAST_MS + 1},
+        {"es": None, "ts": 10**15},
+        {"es": -62_135_596_800_001},
+    ],
 )
 def test_a_time_that_no_row_can_hold_sets_aside_its_message_only(beyond: dict[str, int]) -> None:
     """Beyond 64 bits, or beyond the years that readers know: quarantined with its bytes; the other messages go on."""
@@ -116,6 +123,14 @@ def test_a_time_that_no_row_can_hold_sets_aside_its_message_only(beyond: dict[st
     assert found.quarantine[0]["reason"] == "malformed"
     assert sorted(row["after"] for row in found.log) == ['{"id":1}', '{"id":2}', '{"id":3}']
     assert (found.tally.landed, found.tally.decoded, found.tally.quarantined) == (4, 3, 1)
+
+
+@pytest.mark.parametrize("ts", [1 << 63, 10**15, _LAST_MS + 1])
+def test_a_time_of_capture_that_no_row_can_hold_is_left_out(ts: int) -> None:
+    """Nothing is read from it where the time of the commit is known."""
+    found = Collected(canal("a", 1), canal("a", 9, es=5, ts=ts))
+    assert [(row["after"], row["captured_at"]) for row in found.log][1:] == [('{"id":9}', None)]
+    assert (found.tally.decoded, found.tally.quarantined) == (2, 0)
 
 
 def test_statements_tell_when_they_were_committed_else_captured_else_landed() -> None:

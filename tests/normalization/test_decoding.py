@@ -189,6 +189,24 @@ def test_a_time_that_no_reader_knows_is_quarantined(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("captured", [253402300800000, 1559729471739876149, -62135596800001, 10**24])
+def test_a_time_of_capture_that_no_reader_knows_is_left_out(captured: int, tmp_path: Path) -> None:
+    """Nothing is read from it where the time of the commit is known, so the row is sound; else it stands for that."""
+    source = {"connector": "mysql", "db": "d", "table": "t", "file": "b.1", "pos": 4, "ts_ms": 1772000000000}
+    row = {"op": "c", "after": {"id": 1}, "source": source, "ts_ms": captured}
+    rows = {"es": 1772000000000, "ts": captured, "database": "d", "table": "t", "data": [{"id": 1}, {"id": 2}]}
+    for name, message, count in (("debezium_json", row, 1), ("canal_json", {"type": "INSERT", **rows}, 2)):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(message) + "\n")
+        lines = [json.loads(line) for line in decoding.decode_files(name, [str(path)], {})]
+        assert [(each["captured_at"], each["committed_at"]) for each in lines] == [
+            (None, "2026-02-25T06:13:20.000000Z")
+        ] * count
+    path.write_text(json.dumps({"type": "INSERT", **rows, "es": None}) + "\n")
+    (line,) = [json.loads(line) for line in decoding.decode_files("canal_json", [str(path)], {})]
+    assert line["quarantined"]["reason"] == "malformed"
+
+
 def test_wrong_options_and_names_are_configuration_errors(tmp_path: Path) -> None:
     """An unknown format, option or file says so, with what there is."""
     with pytest.raises(UnknownNameError, match="canal_json"):

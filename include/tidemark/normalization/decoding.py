@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 
 from tidemark.dumps import beyond_limit, containers
 from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
-from tidemark.events import Event, Message, Quarantined, SchemaChange
+from tidemark.events import TIMES, Event, Message, Quarantined, SchemaChange
 from tidemark.formats import Format, Informed, Known, gather, informed, resolve
-from tidemark.normalization.canonical_json import event_to_json, to_line
+from tidemark.normalization.canonical_json import event_to_json, to_line, without_wrong_capture
 from tidemark.normalization.masked_events import Decoded, Masking
 from tidemark.text import harmless, without_values
 
@@ -79,6 +79,9 @@ def decode_message(
 ) -> list[Event] | Quarantined:
     """Return the events of one message, or the reason why it cannot be decoded. This function never raises.
 
+    A time of capture that no reader of the lake knows is left out where the time of the commit is known: then nothing
+    is read from it.
+
     Args:
         module: the format.
         message: the message.
@@ -86,13 +89,18 @@ def decode_message(
         known: the metadata of the run, for a format that needs metadata messages.
     """
     try:
-        return (
+        events = (
             module.decode(message, options) if known is None else cast(Informed, module).decode(message, options, known)
         )
+        for event in events:
+            if event.captured_at is not None and event.captured_at not in TIMES:
+                return [without_wrong_capture(each) for each in events]
     except Exception as error:  # noqa: BLE001  a hostile message may make a decoder raise anything
         # No format reads the mark of a message that was too long, so the check costs nothing where all is well.
         header = beyond_limit.header_of(message.value)
         return _set_aside(error) if header is None else Quarantined(beyond_limit.REASON, beyond_limit.detail(header))
+    else:
+        return events
 
 
 def _without_values(decoded: Decoded) -> list[Event] | Quarantined:
