@@ -36,6 +36,7 @@ for _name in MODULES:
 # to the tasks of its sources: one that cannot be imported must not end the scheduler.
 for _name in formats.own():
     import_module(f"{formats.__name__}.{_name}")
+    formats.members_of(_name)
 
 docs_pages.compile_templates()
 pages.compile_templates()
