@@ -22,6 +22,7 @@ tables:
 """
 
 
+@pytest.mark.usefixtures("lake")
 def test_messages_of_a_source_with_masks_are_shown_by_plain_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
