@@ -85,10 +85,11 @@ def run_stage(
         raise ConfigurationError(f"{stage} has no option {', '.join(unknown)}; it has {', '.join(list(known)[1:])}")
     bounds = {name: bound for name, bound in (("start", start), ("end", end)) if name in known}
     with _store_errors(stage, source), writing.hold(source.source, patience=patience):
+        ledger = Ledger(Lake.open(), source.source)
         if stage != "erase":
-            begun_erasures.require_none(Ledger(Lake.open(), source.source), source.source)
+            begun_erasures.require_none(ledger, source.source)
         if stage == "compact":
-            _finish_reprocessing(source)
+            _finish_reprocessing(ledger, source)
         report: StageReport = module.run(source, **bounds, **given)
         if stage == "erase" and not given.get("dry_run"):
             _drop_report(source)
@@ -158,13 +159,13 @@ def _write_report(source: Source) -> None:
         log.warning("report_not_written", source=source.source, error=first_line(error), next="tidemark report")
 
 
-def _finish_reprocessing(source: Source) -> None:
+def _finish_reprocessing(ledger: Ledger, source: Source) -> None:
     """Derive batches again whose reprocessing was cut short.
 
     The ledger may say of their events already what the change log does not have yet, so compact would read them by
     shapes that they do not have.
     """
-    if batches := Ledger(Lake.open(), source.source).reprocessing():
+    if batches := ledger.reprocessing():
         log.warning("reprocessing_resumed", source=source.source, batches=sorted(batches))
         run_stage("normalize", source)
 

@@ -246,7 +246,7 @@ def _deleted(
         if key is not None and not has_as_text(before, key.image):
             key = cells.key_of(key) or key
             typed = typed.widened(key.names, _connect.layout_of_key(key)) if typed else None
-            before = deleted_rows.with_key(before, key.image, key.names)
+            before = deleted_rows.completed(before, key.image, key.names)
         layout = _layout(before, typed, table, options)
     names = ("ROW",) if hbase.has(layout, options) else key.names if key else None
     return Row(Operation.DELETE, before, None, layout, key=names)

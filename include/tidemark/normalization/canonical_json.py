@@ -35,11 +35,9 @@ def event_to_json(event: Event | Quarantined, message: Message) -> dict[str, obj
 
     Raises:
         UnreadableValueError: a value of an image does not fit its column.
-        MalformedMessageError: a time of the event is outside of ``TIMES``, which ``without_wrong_capture`` keeps.
+        MalformedMessageError: a time of the event is outside of ``TIMES``.
     """
     origin: dict[str, object] = {"file": message.file, "position": message.place}
-    if not isinstance(event, Quarantined):
-        event = without_wrong_capture(event)
     match event:
         case Quarantined():
             return {"quarantined": {"reason": event.reason, "detail": event.detail}, "origin": origin}
@@ -55,16 +53,6 @@ def event_to_json(event: Event | Quarantined, message: Message) -> dict[str, obj
         case ControlEvent():
             transaction = _transaction(event.transaction)
             return {"control": event.kind, **_place(event), "transaction": transaction, "origin": origin}
-
-
-def without_wrong_capture(event: Event) -> Event:
-    """Return an event without a time of capture outside of ``TIMES``, if its time of commit is known.
-
-    Else the time of capture stands for it, and a wrong one may decide to which log of its source the event belongs.
-    """
-    if event.committed_at is None or event.captured_at is None or event.captured_at in TIMES:
-        return event
-    return msgspec.structs.replace(event, captured_at=None)
 
 
 def to_line(printed: dict[str, object]) -> bytes:

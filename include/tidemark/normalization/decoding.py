@@ -13,7 +13,7 @@ from tidemark.dumps import beyond_limit, containers
 from tidemark.errors import ConfigurationError, DecodeError, MalformedMessageError
 from tidemark.events import TIMES, Event, Message, Quarantined, SchemaChange
 from tidemark.formats import Format, Informed, Known, gather, informed, resolve
-from tidemark.normalization.canonical_json import event_to_json, to_line, without_wrong_capture
+from tidemark.normalization.canonical_json import event_to_json, to_line
 from tidemark.normalization.masked_events import Decoded, Masking
 from tidemark.text import harmless, without_values
 
@@ -94,13 +94,23 @@ def decode_message(
         )
         for event in events:
             if event.captured_at is not None and event.captured_at not in TIMES:
-                return [without_wrong_capture(each) for each in events]
+                return [_without_wrong_capture(each) for each in events]
     except Exception as error:  # noqa: BLE001  a hostile message may make a decoder raise anything
         # No format reads the mark of a message that was too long, so the check costs nothing where all is well.
         header = beyond_limit.header_of(message.value)
         return _set_aside(error) if header is None else Quarantined(beyond_limit.REASON, beyond_limit.detail(header))
     else:
         return events
+
+
+def _without_wrong_capture(event: Event) -> Event:
+    """Return an event without a time of capture outside of ``TIMES``, if its time of commit is known.
+
+    Else the time of capture stands for it, and a wrong one may decide to which log of its source the event belongs.
+    """
+    if event.committed_at is None or event.captured_at is None or event.captured_at in TIMES:
+        return event
+    return msgspec.structs.replace(event, captured_at=None)
 
 
 def _without_values(decoded: Decoded) -> list[Event] | Quarantined:

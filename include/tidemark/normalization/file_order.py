@@ -156,7 +156,5 @@ def note_disorders(ledger: Ledger, found: Iterable[Disorder], batch: int, replac
         )
         for each in found
     ]
-    if rows:
+    if rows or ledger.disorders(replaced):
         ledger.replace(DisorderRow, rows, replaced)
-    elif ledger.disorders(replaced):
-        ledger.forget(DisorderRow, replaced)

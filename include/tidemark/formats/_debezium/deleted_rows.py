@@ -42,8 +42,11 @@ def with_key(row: bytes, key: bytes, names: Collection[str]) -> bytes:
         key: the object that has the key.
         names: the key columns.
     """
-    if has_as_text(row, key):
-        return row
+    return row if has_as_text(row, key) else completed(row, key, names)
+
+
+def completed(row: bytes, key: bytes, names: Collection[str]) -> bytes:
+    """Return the same as ``with_key``, for a row that does not have the key as it is written."""
     found, values = members(row), members(key)
     lacking = {name: values[name] for name in names if bytes(found.get(name, ABSENT)) in {b"", NULL}}
     return msgspec.json.encode({**found, **lacking}) if lacking else row
