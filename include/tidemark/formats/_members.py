@@ -43,8 +43,8 @@ _DEBEZIUM_SOURCE = (
     "rs h tord stxnid lsid txnNumber wallTime "  # MongoDB
     "vgtid shard cluster commit_ts cluster_id "  # Vitess, Cassandra, TiCDC
     "project_id instance_id database_id change_stream_name low_watermark read_at_timestamp "  # Spanner
-    "server_transaction_id record_sequence number_of_records_in_transaction mod_number value_capture_type "
-    "transaction_tag system_transaction is_last_record_in_transaction_in_partition partition_token "
+    "server_transaction_id record_sequence number_of_records_in_transaction number_records_in_transaction mod_number "
+    "value_capture_type transaction_tag system_transaction is_last_record_in_transaction_in_partition partition_token "
     "number_of_partitions_in_transaction"
 )
 

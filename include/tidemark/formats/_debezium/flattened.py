@@ -53,6 +53,9 @@ _SOURCE = frozenset(Source.__struct_fields__) - {"name", "namespace"} | {
     "ts_ns", "txId", "xmin", "gtid", "server_id", "thread", "lcr_position", "start_scn", "start_ts_ms",
     "redo_sql", "row_id", "rs", "lsid", "txnNumber", "wallTime", "user_name", "userName", "shard", "vgtid", "origin",
     "origin_lsn", "commit_ts", "cluster", "cluster_id",
+    "project_id", "instance_id", "change_stream_name", "server_transaction_id", "low_watermark", "read_at_timestamp",
+    "number_records_in_transaction", "transaction_tag", "system_transaction", "partition_token", "mod_number",
+    "is_last_record_in_transaction_in_partition", "number_of_partitions_in_transaction",
 }  # fmt: skip
 """Fields of ``source`` blocks that are metadata under their simple name (``__table``)."""
 

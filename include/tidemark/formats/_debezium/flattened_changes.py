@@ -8,7 +8,7 @@ import msgspec
 
 from tidemark.events import ChangeEvent, Message, Operation
 from tidemark.formats import _connect
-from tidemark.formats._debezium import cells, commits, flattened, tombstones
+from tidemark.formats._debezium import cells, commits, flattened, spanner, tombstones
 from tidemark.formats._debezium import source as debezium_source
 from tidemark.formats._debezium.cells import YUGABYTEDB, Cells
 from tidemark.formats._debezium.flattened import FlatRow
@@ -53,6 +53,7 @@ def change(
         layout = layout.widened(key.names, _connect.layout_of_key(key)) if key else layout
         image = captured(image, layout, options.unavailable_value)
     image = corrected(image, row.operation, message.key, source, schema) or image
+    image = spanner.corrected(image, row.operation, row.columns, key.names if key else None, source)
     absent = () if deleted else _unchanged(image, layout, row, read, options)
     return ChangeEvent(
         table=table,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidemark.events import Operation
+from tidemark.formats._debezium import spanner
 from tidemark.formats._debezium.enum_labels import ESCAPED, with_plain_labels
 from tidemark.formats._debezium.envelope import Row
 from tidemark.formats._debezium.old_images import without
@@ -22,6 +23,9 @@ def correct(row: Row, record_key: bytes | None, source: Source, schema: msgspec.
         source: the block of this name.
         schema: of the message.
         text: the placeholder for values that the log does not have.
+
+    Raises:
+        IncompleteMessageError: nothing tells what the row was.
     """
     if row.before is not None and row.layout is not None:
         absent = unavailable(row.before, row.layout, text)  # as `captured`, without a call for each message
@@ -30,6 +34,8 @@ def correct(row: Row, record_key: bytes | None, source: Source, schema: msgspec.
     if has_less or ESCAPED in (row.before or b"") or ESCAPED in (row.after or b""):
         row.before = corrected(row.before, row.operation, record_key, source, schema)
         row.after = corrected(row.after, row.operation, record_key, source, schema)
+    if source.connector == spanner.CONNECTOR:
+        spanner.correct(row, source)
 
 
 def corrected(

@@ -54,6 +54,8 @@ class Source(msgspec.Struct, gc=False):
     """Of Vitess and Cassandra: the logical database. ``db`` is empty there."""
     database_id: str | int | None = None
     """Of Spanner: the database, which ``db`` may lack."""
+    value_capture_type: str | None = None
+    """Of Spanner: which values its change stream captures (``_debezium.spanner``)."""
     table: str | None = None
     collection: str | None = None
     """Of MongoDB."""
@@ -150,7 +152,6 @@ SEQUENCES: dict[str, Callable[[Source, int], Places]] = {
     "mongodb": _oplog,
 }
 """By connector: the function that returns the sequence of an event, or None if ``source`` has none."""
-
 
 _SCNS = 2
 """Parts of Oracle's sequence that several changes of one row may share. Behind them stands what tells changes apart."""
