@@ -199,7 +199,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     after_commit: tuple[str, int] | None = None
     """Who read the log, and where the last commit before the event's own lies in it (docs/adr/0082), if known."""
     of_database: str | None = None
-    """The database of the row, where the message tells it and ``table`` leaves it out."""
+    """The database of the row, or what tells it from others, where the message has it and ``table`` leaves it out."""
 
 
 class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):

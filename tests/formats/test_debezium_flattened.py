@@ -483,3 +483,28 @@ def test_a_tombstone_of_a_table_that_nothing_names_is_set_aside() -> None:
     """All messages are flattened rows, so it is the delete of one."""
     with pytest.raises(MissingTableError, match="names no table"):
         decode(None, {"id": 1}, flattened=True, table=None)
+
+
+@pytest.mark.parametrize(
+    ("topic", "fields", "expected"),
+    [
+        ("crm.north.users", {"__table": "users"}, "crm.north"),
+        ("crm.south.users", {"__table": "users"}, "crm.south"),
+        ("crm.south.users", {"__collection": "users"}, "crm.south"),
+        ("crm.south.users", {"__table": "users", "__schema": "south"}, "crm.south"),
+        ("routed", {"__table": "users"}, "routed"),
+        (None, {"__table": "users"}, None),
+        ("crm.south.users", {"__table": "users", "__db": "south"}, None),
+        ("crm.south.users", {"__table": "users", "__keyspace": "south"}, None),
+        ("crm.south.users", {}, None),
+    ],
+)
+def test_the_topic_tells_rows_apart_whose_table_is_named_without_its_database(
+    topic: str | None, fields: dict[str, str], expected: str | None
+) -> None:
+    """Tables of one name in two schemas come in two topics. The option ``table`` is the user's own word."""
+    value = json.dumps({"id": 1, "__op": "c", "__source_ts_ms": 5, **fields}).encode()
+    message = Message(value=value, key=b'{"id":1}', file="f", place=1, topic=topic, partition=0, offset=3)
+    (event,) = debezium_json.decode(message, debezium_json.Options(table="users"))
+    assert isinstance(event, ChangeEvent)
+    assert (event.table.name, event.of_database) == ("users", expected)

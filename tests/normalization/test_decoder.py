@@ -91,6 +91,15 @@ def test_a_batch_tells_the_database_of_rows_that_no_table_names(databases: list[
         assert SpanRow.of(7, "t", spans[0]).database == known
 
 
+@pytest.mark.parametrize(("topics", "known"), [(["crm.a.t", "crm.a.t"], "crm.a"), (["crm.a.t", "crm.b.t"], SEVERAL)])
+def test_a_batch_tells_of_flattened_rows_of_one_name_in_several_topics(topics: list[str], known: str) -> None:
+    """Debezium's transform leaves the database and the schema out, unless it is set to add them."""
+    value = msgspec.json.encode({"id": 1, "__op": "c", "__table": "t", "__source_ts_ms": 5})
+    places = [{"topic": topic, "partition": part, "offset": 9} for part, topic in enumerate(topics)]
+    found = Collected(*({"value": value, **place} for place in places), format_name="debezium_json")
+    assert SpanRow.of(7, "t", found.tally.spans["t"]).database == known
+
+
 def test_messages_and_events_are_counted_once() -> None:
     """The tally closes: each message is decoded, control or quarantined, and contents add up to the events."""
     broken = {"value": b"{"}

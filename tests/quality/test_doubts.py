@@ -505,6 +505,23 @@ def test_rows_of_another_database_are_held_once(old: list[str | None], new: list
     assert all("`options: {with_database: true}`" in doubt.reason for doubt in found)
 
 
+@pytest.mark.parametrize(
+    ("format_name", "remedy"),
+    [
+        ("cdl_json", "`tidemark run shop --reprocess`"),
+        ("debezium_json", "`add.fields` with `db,schema`"),
+        ("replicate_json", "a source of its own"),
+    ],
+)
+def test_what_keeps_databases_apart_is_the_remedy_of_the_format(format_name: str, remedy: str) -> None:
+    """An option of one format is of no use to another."""
+    spans = [_span(2, (2, 2), 2, 1, database=name) for name in ("crm.a", "crm.b")]
+    (doubt,) = doubts_about(_source(format_name), spans, 1)["t"]
+    assert "(crm.a, crm.b)" in doubt.reason
+    assert remedy in doubt.reason
+    assert ("with_database" in doubt.reason) == (format_name == "cdl_json")
+
+
 @pytest.mark.parametrize(("asked", "expected"), [("block", ["block"]), ("warn", ["warn"]), ("off", [])])
 def test_the_source_file_says_whether_loads_behind_changes_are_held(asked: str, expected: list[str]) -> None:
     """A log that begins anew is held all the same."""

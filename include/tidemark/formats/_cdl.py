@@ -24,6 +24,12 @@ from tidemark.formats._scalars import differ
 from tidemark.positions import Position, changed, loaded
 from tidemark.values import iso8601
 
+APART = (
+    "Write `options: {with_database: true}` into the source file, and name its tables with their databases there, then "
+    "run `tidemark run SOURCE --reprocess`"
+)
+"""What keeps the rows of several databases apart (``Traits.apart``)."""
+
 VENDOR_TYPES: dict[tuple[str, str], tuple[str | None, Encoding]] = {
     # text with any number of digits and any scale. The schema declares neither, so the source file has to.
     ("decimal", "string"): (None, Encoding.TEXT),

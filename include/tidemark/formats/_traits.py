@@ -40,6 +40,9 @@ class Traits:
     placing_of: Callable[[Sequence[str]], Placing | None] | None = None
     """Says what a position can be compared with, where only some statements have one in the log. A table some of whose
     rows have a place in the log, and others a place in the dump, holds the cut."""
+    apart: str = "Give each of them a source of its own"
+    """What keeps the rows of several databases apart that come as one table (``ChangeEvent.of_database``), said to a
+    person. ``SOURCE`` stands for the name of the source."""
     ranks_by_commit: Callable[[Sequence[str]], bool] | None = None
     """Says whether a position rises with the commits of the log that it counts in, in each partition: a later change
     with a lower position is then of another log. None: nothing is concluded."""

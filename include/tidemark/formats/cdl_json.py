@@ -36,7 +36,7 @@ TOOLS = ("Huawei MRS CDL",)
 
 UNTOLD = ("the database, in version 1.0", "precision and scale of decimals")
 
-TRAITS = Traits(ranks_copies=True)
+TRAITS = Traits(ranks_copies=True, apart=_cdl.APART)
 
 OPERATIONS = {"INSERT": Operation.INSERT, "UPDATE": Operation.UPDATE, "DELETE": Operation.DELETE}
 """Operations of version 1.0."""

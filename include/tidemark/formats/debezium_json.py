@@ -58,7 +58,11 @@ UNTOLD = (
     "both of Lindorm SQL tables",
 )
 
-TRAITS = Traits(has_deliveries=True, places_statements=True, marks_loads=True, ranks_by_commit=ranks_by_commit)
+APART = flattened_changes.APART
+
+TRAITS = Traits(
+    has_deliveries=True, places_statements=True, marks_loads=True, apart=APART, ranks_by_commit=ranks_by_commit
+)
 
 OPERATIONS = {
     "c": Operation.INSERT,

@@ -26,9 +26,8 @@ def of_databases(source: Source, old: Iterable[SpanRow], new: Iterable[SpanRow])
         return []
     named = ", ".join(sorted(harmless(name) for name in together)).replace(SEVERAL, "...")
     reason = (
-        f"its rows come from several databases ({named}), and rows of equal keys overwrite "
-        "each other. Write `options: {with_database: true}` into the source file, and name its tables with their "
-        f"databases there, then run `tidemark run {source.source} --reprocess`. If it is one database that got another "
-        "name, approve the cut"
+        f"its rows come from several databases or schemas ({named}), and rows of equal keys overwrite each other. "
+        f"{source.traits.apart.replace('SOURCE', source.source)}. If it is one database that got another name, approve "
+        "the cut"
     )
     return [Doubt(SEVERAL_DATABASES, 1, reason)]

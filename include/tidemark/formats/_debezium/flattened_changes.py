@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tidemark.events import ChangeEvent, Message, Operation
+from tidemark.events import ChangeEvent, Message, Operation, TableId
 from tidemark.formats import _connect
 from tidemark.formats._debezium import cells, commits, flattened, spanner, tombstones
 from tidemark.formats._debezium import source as debezium_source
@@ -16,7 +16,14 @@ from tidemark.formats._debezium.log_rows import corrected
 from tidemark.formats._debezium.old_images import captured
 from tidemark.formats._debezium.options import Options
 from tidemark.formats._debezium.placeholders import is_selected, unavailable
+from tidemark.formats._debezium.source import Source
 from tidemark.formats._json import RowLayout, members, untyped
+
+APART = (
+    "Let the flattening transform add the database (`add.fields` with `db,schema`; of MongoDB `db`, of Vitess and "
+    "Cassandra `keyspace`) and dump the rows again into a new source, or give each of them a source of its own"
+)
+"""What keeps rows apart whose tables have one name."""
 
 
 def change(
@@ -69,7 +76,18 @@ def change(
         key=key.names if key else None,
         load=debezium_source.load(log, row.operation) if options.loads == "complete" else None,
         after_commit=None if log.sequence is None else commits.last_commit(log, row.operation),
+        of_database=_of_database(table, source, message.topic),
     )
+
+
+def _of_database(table: TableId, source: Source, topic: str | None) -> str | None:
+    """Return what tells the database of a row from others, where the row names its table without one: its topic.
+
+    Debezium calls a topic by server, database or schema, and table. A topic of another name holds other rows as well.
+    """
+    if topic is None or table.database is not None or not (source.table or source.collection):
+        return None
+    return topic.removesuffix(f".{table.name}")
 
 
 def _cells(row: FlatRow, found: Mapping[str, msgspec.Raw]) -> Cells | None:
