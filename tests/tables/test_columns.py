@@ -220,6 +220,35 @@ def test_messages_say_more_than_the_statement_that_added_a_column(lake: Lake) ->
         _evolved(found(message_shape, table=table, history=history), table, columns={"b": "binary"})
 
 
+def test_a_boolean_that_becomes_a_number_stops_the_table_until_the_source_file_says_what_it_is(lake: Lake) -> None:
+    """MySQL's BOOLEAN may come as either. Text would have two spellings of one value."""
+    one, other = shape(id="long", active="boolean"), shape(id="long", active="int")
+    reason = r"'active' changed from (boolean|int) to (boolean|int), (?=.*boolean \(val).*int \(val.*`tidemark rebuild"
+    for shapes in ((one, other), (other, one)):
+        with pytest.raises(IncompatibleSchemaError, match=reason):
+            _evolved(found(*shapes))
+        assert _types(_evolved(found(*shapes), columns={"active": "boolean"}))["active"] == "boolean"
+    table = published(lake, {"id": "long", "active": "boolean"}, (1, True))
+    with pytest.raises(IncompatibleSchemaError, match=reason):
+        _evolved(found(one, other, table=table), table)
+    promised = _evolved(found(one, other, table=table), table, columns={"active": "boolean"})
+    assert _types(promised)["active"] == "boolean"
+
+
+def test_a_statement_that_makes_a_boolean_a_number_stops_the_table_too(lake: Lake) -> None:
+    """Where the messages have no types; one that makes it a text is followed."""
+    table = published(lake, {"id": "long", "active": "boolean"}, (1, True))
+
+    def declared(kind: str) -> Found:
+        history = SchemaHistory(additions=(Addition("50", 2, "active", kind, None, retyped=True),))
+        return found(shape(id="long", active=None), table=table, history=history)
+
+    with pytest.raises(IncompatibleSchemaError, match="'active' changed from boolean to int"):
+        _evolved(declared("int"), table)
+    with pytest.raises(RebuildNeededError, match="'active' changed from boolean to string"):
+        _evolved(declared("string"), table)
+
+
 def test_a_declared_type_says_more_than_the_values_so_far() -> None:
     """Whole numbers may be of a column with fractions; the type of a message or of the source file stays."""
     history = SchemaHistory(

@@ -176,7 +176,11 @@ def _unused(found: Found, table: Table | None, stored: tuple[str, str] | None) -
 
 
 def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], stored: Container[str | None]) -> None:
-    """Add columns and change types as DDL says. Types of the messages and of the source file come before DDL."""
+    """Add columns and change types as DDL says. Types of the messages and of the source file come before DDL.
+
+    Raises:
+        IncompatibleSchemaError: a boolean becomes a number.
+    """
     found, names = evolving.found, evolving.names
     declared_types = {name for name, column in evolving.message_columns() if column.type is not None}
     declared_types |= evolving.promised.keys()
@@ -196,6 +200,8 @@ def _follow_ddl(evolving: Evolving, order: list[str], types: dict[str, str], sto
             types[name] = addition.type if of_one_kind else old
             continue
         kind = declared(old, addition.type)
+        if kind is None and old is not None:
+            kind = evolving.agreed(name, old, addition.type)
         if kind is not None:
             types[name] = kind
             if name not in order:

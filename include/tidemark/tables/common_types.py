@@ -9,21 +9,18 @@ from tidemark.values.types import common_number, is_number
 def common_type(old: str, new: str) -> str | None:
     """Return the type that holds every value of both, as its source writes it; None when a person has to choose.
 
-    Text holds numbers and booleans with the digits and words that their messages have.
+    Text holds numbers and booleans with the digits and words that their messages have. It does not hold both for one
+    column: a value that comes as ``true`` and as ``1`` would be two texts.
 
-    >>> common_type("int", "decimal(8, 2)"), common_type("long", "string"), common_type("boolean", "int")
+    >>> common_type("int", "decimal(8, 2)"), common_type("long", "string"), common_type("boolean", "string")
     ('decimal(12, 2)', 'string', 'string')
-    >>> common_type("timestamp", "string") is None, common_type("long", "double") is None
+    >>> common_type("boolean", "int") is None, common_type("timestamp", "string") is None
     (True, True)
     """
     if number := common_number(old, new):
         return number
-    if all(kind in {"string", "boolean"} or is_number(kind) for kind in (old, new)) and {old, new} & _TEXT_LIKE:
-        return "string"
-    return None
-
-
-_TEXT_LIKE = frozenset({"string", "boolean"})
+    holds_both = "string" in {old, new} and all(kind in {"string", "boolean"} or is_number(kind) for kind in (old, new))
+    return "string" if holds_both else None
 
 
 def agreed(column: str, old: str | None, new: str, *, source: str, table: str, is_declared: bool) -> str:
@@ -60,7 +57,7 @@ def agreed(column: str, old: str | None, new: str, *, source: str, table: str, i
 
 def _choices(old: str, new: str) -> list[str]:
     """Return the types that a person can choose from, with what each does."""
-    if is_number(old) and is_number(new):
+    if all(kind == "boolean" or is_number(kind) for kind in (old, new)):
         return ["string (all values, as written)", *(f"{kind} (values that fit it)" for kind in (old, new))]
     if {old, new} <= {"date", "timestamp", "timestamptz"}:
         times = [f"{kind} (values that fit it)" for kind in (old, new)]

@@ -114,16 +114,17 @@ def declared(old: str | None, new: str) -> str | None:
     """Return the type of a column that DDL declares as ``new``, where the messages declare no type.
 
     The column had the type ``old`` so far. A narrower declaration changes nothing, because the values that exist stay.
-    A number or boolean that becomes text is text, and so is a boolean that becomes a number: text holds the values of
-    both as their messages write them. A declaration does not say how messages
-    write dates, times and bytes, so such a type is not taken from DDL.
+    A number or boolean that becomes text is text, which holds the values of both as their messages write them. A
+    declaration does not say how messages write dates, times and bytes, so such a type is not taken from DDL.
 
     Returns:
-        A type string; None where only the messages can give the type.
+        A type string; None where only the messages can give the type, and where a boolean becomes a number.
     """
     if old is None:
         return new if is_number(new) or new in {"string", "boolean"} else None
-    if (new == "string" and (is_number(old) or old == "boolean")) or (old == "boolean" and is_number(new)):
+    if old == "boolean" and is_number(new):
+        return None
+    if new == "string" and (is_number(old) or old == "boolean"):
         return "string"
     return (common_number(old, new) if is_number(old) and is_number(new) else None) or old
 
