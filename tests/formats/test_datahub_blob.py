@@ -394,6 +394,17 @@ def test_text_that_changes_rows_is_set_aside_under_any_operation(operation: str,
     assert [type(event) for event in decode(envelope, annotations=True)] == [kind]
 
 
+@pytest.mark.parametrize("operation", ["INSERT", "UPDATE_BEFOR", "UPDATE_AFTER", "DELETE"])
+def test_text_in_place_of_a_row_says_that_the_log_is_not_in_row_format(operation: str) -> None:
+    """Under the operation of a row too, with annotations too; any other text says nothing."""
+    envelope = message(operation, ddl={"text": "replace into orders values (7)"})
+    for annotated in (False, True):
+        with pytest.raises(IncompleteMessageError, match=r"REPLACE.*the log is not in ROW format"):
+            decode(envelope, annotations=annotated)
+    with pytest.raises(MalformedMessageError, match="holds no row"):
+        decode(message(operation, ddl={"text": "alter table orders add v int"}))
+
+
 def test_a_query_that_changes_rows_is_set_aside_unless_it_annotates_them() -> None:
     """Which rows it changed is not known; a log in ROW format has them in messages of their own."""
     envelope = message("QUERY", ddl={"text": "update orders set v = 1"})

@@ -291,6 +291,18 @@ def test_text_that_changes_rows_is_no_ddl(statement: str) -> None:
     assert isinstance(change, SchemaChange)
 
 
+@pytest.mark.parametrize("operation", ["INSERT", "UPDATE", "DELETE"])
+@pytest.mark.parametrize("image", ["before", "after"])
+def test_text_in_place_of_columns_says_that_the_log_is_not_in_row_format(operation: str, image: str) -> None:
+    """A log of MySQL has it; of other sources, and of another text, it is not known what it means."""
+    place = {"object": "app.t", "position": "67008@78"}
+    with pytest.raises(IncompleteMessageError, match=r"REPLACE.*the log is not in ROW format"):
+        decode(operation=operation, source="MySQL", **{image: "REPLACE INTO t VALUES (7)"}, **place)
+    for source, text in (("Oracle", "DELETE FROM t"), ("MySQL", "ALTER TABLE t ADD v int")):
+        with pytest.raises(MalformedMessageError, match="a text where the columns of a row belong"):
+            decode(operation=operation, source=source, **{image: text}, **place)
+
+
 def test_text_that_changes_rows_is_no_ddl_of_other_sources() -> None:
     """Their logs have no such text, so it is not known what the message means."""
     for source in ("Oracle", "SQLServer"):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from tidemark.errors import MalformedMessageError, UnknownOperationError
+from tidemark.errors import DecodeError, MalformedMessageError, UnknownOperationError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange
 from tidemark.formats import Placing, Traits
 from tidemark.formats import _truncations as truncations
@@ -175,8 +175,7 @@ def _row_change(
     after = _image(payload.after) if payload.op in _WITH_AFTER else None
     image = after if payload.op in _WITH_AFTER else before
     if image is None:
-        name = "after" if payload.op in _WITH_AFTER else "before"
-        raise MalformedMessageError(f"`{name}` holds no row, and `op` is {payload.op}")
+        raise _rowless(payload, schema.dialect)
     layout = _layout(image, schema.layout)
     if before is not None and after is not None:
         before, layout = _completed(before, layout)
@@ -193,6 +192,15 @@ def _row_change(
         shape=layout.shape,
         key=schema.key,
     )
+
+
+def _rowless(payload: Payload, dialect: str) -> DecodeError:
+    """Return why a row change without its row is set aside."""
+    text = (payload.ddl.text if payload.ddl else None) or ""
+    if verb := row_change(text, dialect):
+        return statement_only(verb, text)
+    name = "after" if payload.op in _WITH_AFTER else "before"
+    return MalformedMessageError(f"`{name}` holds no row, and `op` is {payload.op}")
 
 
 def _loaded(payload: Payload) -> Operation:

@@ -26,7 +26,7 @@ from typing import Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from tidemark.errors import MalformedMessageError
+from tidemark.errors import DecodeError, MalformedMessageError
 from tidemark.events import ChangeEvent, ControlEvent, Event, Message, Operation, SchemaChange, Shape, Transaction
 from tidemark.formats import Traits
 from tidemark.formats._dts import charsets as dts_charsets
@@ -38,6 +38,7 @@ from tidemark.formats._dts.places import is_physical, placing_of, position_of, r
 from tidemark.formats._dts.record import Image, Record
 from tidemark.formats._dts.types import FAMILIES, MYSQL, NONE
 from tidemark.formats._dts.values import Style
+from tidemark.formats._statements import row_change, statement_only
 from tidemark.positions import changed, loaded
 
 TOOLS = ("Alibaba DTS",)
@@ -147,9 +148,7 @@ def _style_of(source: str, charset: str | None, fraction: str, *, physical: bool
 def _row(record: Record, operation: Operation, message: Message, options: Options) -> ChangeEvent:
     before, after = record.before, record.after
     if isinstance(before, str) or isinstance(after, str) or not isinstance(record.fields, FieldList):
-        raise MalformedMessageError(
-            f"a text where the columns of a row belong, and the operation is {record.operation}"
-        )
+        raise _rowless(record)
     if operation is Operation.DELETE:
         after = None
     elif operation is not Operation.UPDATE:
@@ -176,6 +175,15 @@ def _row(record: Record, operation: Operation, message: Message, options: Option
         absent=absent,
         key=key_of(record.tags.get(b"pk_uk_info"), fields),
     )
+
+
+def _rowless(record: Record) -> DecodeError:
+    """Return why a row change with a text in place of columns is set aside."""
+    texts = [image for image in (record.after, record.before) if isinstance(image, str)]
+    for text in texts if DIALECTS.get(record.source) == "mysql" else ():
+        if verb := row_change(text):
+            return statement_only(verb, text)
+    return MalformedMessageError(f"a text where the columns of a row belong, and the operation is {record.operation}")
 
 
 def _shape(fields: FieldList, before: Image | None, after: Image | None) -> Shape:
