@@ -452,6 +452,15 @@ def test_text_that_changes_rows_as_queries_and_calls_do_is_set_aside(sql: str) -
     assert isinstance(event, ControlEvent)
 
 
+def test_a_change_of_rows_behind_other_statements_of_a_query_is_set_aside() -> None:
+    """They hide it nowhere; what they begin without one is only counted."""
+    for sql in ("USE shop; UPDATE orders SET v = 1", "BEGIN; DELETE FROM orders; COMMIT"):
+        with pytest.raises(IncompleteMessageError, match="SQL text of a change without its rows"):
+            decode(rows("QUERY", data=None, sql=sql))
+    (event,) = decode(rows("QUERY", data=None, sql="SET @a = 'x; UPDATE orders'; COMMIT"))
+    assert isinstance(event, ControlEvent)
+
+
 @pytest.mark.parametrize("is_ddl", [False, None, True])
 @pytest.mark.parametrize(
     ("sql", "operations"),

@@ -414,6 +414,14 @@ def test_a_query_that_changes_rows_is_set_aside_unless_it_annotates_them() -> No
     assert [type(event) for event in decode(message("QUERY", ddl={"text": "flush tables"}))] == [ControlEvent]
 
 
+def test_a_query_that_changes_rows_behind_other_statements_is_set_aside() -> None:
+    """``USE`` and ``SET`` ahead of a change hide it nowhere."""
+    envelope = message("QUERY", ddl={"text": "use shop; set @a = 7; update orders set v = @a"})
+    with pytest.raises(IncompleteMessageError, match="UPDATE"):
+        decode(envelope)
+    assert [type(event) for event in decode(envelope, annotations=True)] == [ControlEvent]
+
+
 @pytest.mark.parametrize("op", ["CREATE", "ALTER", "RENAME", "ERASE"])
 def test_a_schema_change_without_its_statement_is_set_aside(op: str) -> None:
     """Nobody could know what it did."""

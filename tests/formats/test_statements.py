@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tidemark.formats._statements import row_change, schema_change
+from tidemark.formats._statements import row_change, row_change_of_query, schema_change
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,26 @@ def test_other_statements(statement: str | None) -> None:
     assert row_change(statement) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("USE shop; UPDATE t SET a = 1", "UPDATE"), ("set @a = ';', @b = (select 1);; delete from t", "DELETE"),
+        ("BEGIN; REPLACE INTO t VALUES (1); COMMIT", "REPLACE"), ("START TRANSACTION; /* a; */ CALL p()", "CALL"),
+        ("/* a */ USE `;` -- b;\n; SET @a = 1; # c\nCREATE TABLE t SELECT 1", "CREATE ... SELECT"),
+        ("SET STATEMENT a = 1 FOR SELECT 1; DELETE FROM t", "DELETE"), ("UPDATE t SET a = 1; COMMIT", "UPDATE"),
+        ("begin/**/not atomic\ninsert into t values (1); END", "INSERT"),
+        ("BEGIN", None), ("BEGIN; COMMIT", None), ("SET @a = 1;", None), (None, None), ("", None), (";", None),
+        ("SET @a = 'b; UPDATE t'", None), ("USE shop; /* UPDATE t */", None), ("SET @a = (1; DELETE FROM t", None),
+        ("COMMIT; UPDATE t SET a = 1", None), ("BEGIN; SELECT 1; UPDATE t SET a = 1", None),
+        ("SET @a = 1; CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW BEGIN DELETE FROM u; END", None),
+        ("CREATE PROCEDURE p() BEGIN SET @a = 1; DELETE FROM t; END", None),
+    ],
+)  # fmt: skip
+def test_a_query_may_begin_with_other_statements(text: str | None, verb: str | None) -> None:
+    """Settings and the begin of a transaction change no rows, and hide no change behind them. A body is not run."""
+    assert row_change_of_query(text) == verb
+
+
 @pytest.mark.parametrize("dialect", ["oracle", "tsql", "postgres", ""])
 def test_what_mysql_alone_logs(dialect: str) -> None:
     """Elsewhere, the rows of a new table and of a function do not come as text, and a client may send any SELECT."""
@@ -100,6 +120,16 @@ def test_hostile_settings_cost_little(piece: str) -> None:
     """The text is read once, whatever it repeats."""
     started = time.process_time()
     row_change("SET STATEMENT " + piece * (65_536 // len(piece)))
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "piece", ["BEGIN;", "SET @a=';';", ";", "SET STATEMENT a=1 FOR SET @b=1;", "USE a /* b */;(", "'"]
+)
+def test_hostile_texts_of_many_statements_cost_little(piece: str) -> None:
+    """The text is read once, whatever it repeats."""
+    started = time.process_time()
+    row_change_of_query("SET @a=1;" + piece * (65_536 // len(piece)))
     assert time.process_time() - started < 1
 
 

@@ -7,6 +7,7 @@ statement changed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from tidemark.errors import IncompleteMessageError
 
@@ -40,6 +41,12 @@ _FILLS = "CREATE ... SELECT"
 
 _NEW_TABLE = re.compile(rf"CREATE(?:{_BLANK}++OR{_BLANK}++REPLACE)?{_BLANK}++TABLE\b", re.DOTALL | re.IGNORECASE)
 """A temporary table is another thing: nothing captures it."""
+
+_AHEAD = frozenset({"USE", "SET", "BEGIN", "START"})
+"""What a client or an examiner may send ahead of a change, in one text with it. No body of a procedure begins so."""
+
+_BLOCK = re.compile(rf"BEGIN{_BLANK}++NOT{_BLANK}++ATOMIC\b", re.DOTALL | re.IGNORECASE)
+"""MariaDB: statements that a client sends as one."""
 
 _ANALYZED = re.compile(
     rf"ANALYZE{_BLANK}++(?:FORMAT{_BLANK}*+={_BLANK}*+\w+{_BLANK}++)?(INSERT|UPDATE|DELETE|REPLACE)\b",
@@ -88,6 +95,31 @@ def row_change(statement: str | None, dialect: str = "mysql") -> str | None:
     if verb in _CHANGES:
         return verb
     return _logged_by_mysql(statement, words.start(), verb) if dialect == "mysql" else None
+
+
+def row_change_of_query(text: str | None, dialect: str = "mysql") -> str | None:
+    """Return the same as ``row_change``, also of a text that begins with other statements: ``USE shop; UPDATE ...``.
+
+    MySQL logs each statement by itself. What examines its log, or stands in front of it, may write several as one text.
+    """
+    for statement in _one_by_one(text or ""):
+        verb, words = row_change(statement, dialect), _first_words(statement)
+        if verb or (words and words[1].upper() not in _AHEAD):
+            return verb
+        if words and (block := _BLOCK.match(statement, words.start())):
+            return row_change(statement[block.end() :], dialect)
+    return None
+
+
+def _one_by_one(text: str) -> Iterator[str]:
+    """Yield the statements of a text, which end with a semicolon outside of brackets."""
+    begin = depth = 0
+    for piece in _PIECES.finditer(text):
+        depth += (piece[0] == "(") - (piece[0] == ")")
+        if piece[0] == ";" and depth == 0:
+            yield text[begin : piece.start()]
+            begin = piece.end()
+    yield text[begin:]
 
 
 def _after_common_tables(statement: str, at: int) -> str | None:

@@ -29,7 +29,7 @@ from tidemark.formats import _truncations as truncations
 from tidemark.formats._canal import byte_lists, columns, fixed_bytes, images, incomplete, labels
 from tidemark.formats._json import ABSENT, NULL, RowLayout, read, table_of_option
 from tidemark.formats._positions import of_offsets
-from tidemark.formats._statements import row_change, schema_change, statement_only
+from tidemark.formats._statements import row_change, row_change_of_query, schema_change, statement_only
 from tidemark.positions import Position, changed, loaded
 
 TOOLS = ("Canal", "Alibaba DTS", "TiCDC", "Flink CDC", "Huawei DRS")
@@ -217,7 +217,7 @@ def _key(names: tuple[str, ...] | None, layout: RowLayout) -> tuple[str, ...] | 
 def _no_rows(flat: FlatMessage, order: Position, options: Options) -> list[Event]:
     """Return the events of a message that is not a row change."""
     type_ = (flat.type or "").upper()
-    verb = row_change(flat.sql) if type_ == "QUERY" and not flat.isHeartbeat else None
+    verb = row_change_of_query(flat.sql) if type_ == "QUERY" and not flat.isHeartbeat else None
     annotates = verb is not None and options.annotations and not flat.database
     is_schema_change = type_ == "QUERY" and not annotates and schema_change(flat.sql or "")
     if flat.isDdl or type_ in SCHEMA_CHANGES or is_schema_change:

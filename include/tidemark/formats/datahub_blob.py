@@ -30,7 +30,7 @@ from tidemark.formats._datahub import records as datahub_records
 from tidemark.formats._datahub.blob import Described, Envelope, Payload, RowState, Timestamps, described
 from tidemark.formats._json import NULL, RowLayout, image_of, is_empty, members, read, table_of_option, untyped
 from tidemark.formats._positions import of_a_sequence
-from tidemark.formats._statements import row_change, schema_change, statement_only
+from tidemark.formats._statements import row_change, row_change_of_query, schema_change, statement_only
 from tidemark.positions import Position, changed, loaded
 
 TOOLS = ("Alibaba DataHub (Blob topics)", "DataWorks Data Integration")
@@ -141,7 +141,9 @@ def _events(envelope: Envelope, payload: Payload, order: Position, options: Opti
     _refuse_rows(payload)
     schema = described(bytes(envelope.schema))
     text = (payload.ddl.text if payload.ddl else None) or ""
-    verb = row_change(text, schema.dialect) if op == "QUERY" or op in SCHEMA_CHANGES else None
+    verb = None
+    if op == "QUERY" or op in SCHEMA_CHANGES:
+        verb = (row_change_of_query if op == "QUERY" else row_change)(text, schema.dialect)
     if verb and not options.annotations:
         raise statement_only(verb, text, _ANNOTATED)
     if op in SCHEMA_CHANGES or (op == "QUERY" and not verb and schema_change(text)):
