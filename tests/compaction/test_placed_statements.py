@@ -225,6 +225,8 @@ def test_tables_that_exchange_names_wait_for_each_other(
     row = _stated(*OFFSET, text="RENAME TABLE b TO c, a TO b")
     ledger.replace(StatementRow, [msgspec.structs.replace(row, batch=2)])
     source = _source("p")
-    run = SimpleNamespace(ledger=ledger, source=source, standing=Standing(batch=stands_at, behind={}))
+    run = SimpleNamespace(
+        lake=lake, ledger=ledger, source=source, standing=Standing(batch=stands_at, behind={}), published={}
+    )
     stop = SimpleNamespace(found=SimpleNamespace(object=stopped))
     assert waiting_for(cast(Run, run), known_to(ledger, source, 2), [cast(Stopped, stop)]) == waiting

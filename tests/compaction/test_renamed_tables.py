@@ -106,6 +106,9 @@ _IN_TURN = [
     _THEN.put(5, id=3, v="c"),
 ]
 """A table is put aside under a tool's name, and one is renamed by a statement that runs twice."""
+_SHARD = Log("part_1")
+_FOLDS_OTHERS = {"shop.part_*": {"target": "parts"}}
+"""An entry that folds tables which no statement names changes nothing for the others."""
 _WITHOUT_A_FEED = how_many(
     usually=("filled_a", "filled_b", "filled_c", "between", "aside", "_aside_old", "twice", "then"), proving=()
 )
@@ -120,7 +123,7 @@ def reports_by_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     runs = [_cut(done.log, delivery) for (_, delivery), done in CASES.items()]
     reports = []
     for run in range(_RUNS):
-        filled = [*_FILLED, *_IN_TURN] if run == 0 else []
+        filled = [*_FILLED, *_IN_TURN, _SHARD.put(1, id=1, v="s")] if run == 0 else []
         deliver(landing, f"run-{run}", [*(message for each in runs for message in each[run]), *filled])
         reports.append({stage: _run(stage, source) for stage in STAGES})
     return reports
@@ -141,7 +144,8 @@ def _run(stage: str, source: Source) -> StageReport:
 
 def _source(landing: Path) -> Source:
     entry = {"key": ["id"], "columns": {"id": "long", "v": "string"}}
-    tables = {**{f"shop.{name}": entry for name in _WITHOUT_A_FEED}, "shop.*": {**entry, "feed": True}}
+    apart = {f"shop.{name}": entry for name in _WITHOUT_A_FEED}
+    tables = {**apart, **_FOLDS_OTHERS, "shop.*": {**entry, "feed": True}}
     fields = {"source": _SOURCE, "format": "debezium_json", "landing": str(landing / "*"), "tables": tables}
     return Source.model_validate(fields)
 

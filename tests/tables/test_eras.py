@@ -61,6 +61,8 @@ def test_what_is_written_down_follows_renames_of_columns_and_ends(table: Table) 
     renamed = eras.properties(replace(planned, today={"r": "region"}))
     assert json.loads(renamed[ERAS_PROPERTY]) == [[["id", "region"], ""], [["id"], "03"]]
     assert renamed[SEGMENTS_PROPERTY] == table.properties[SEGMENTS_PROPERTY]
+    goes_on = replace(planned, found=replace(planned.found, segments=()))
+    assert eras.properties(goes_on)[SEGMENTS_PROPERTY] == table.properties[SEGMENTS_PROPERTY]  # its rows are the same
     anew = replace(planned, found=replace(planned.found, published_batch=0, segments=(), eras=(KeyEra(("id",), ""),)))
     properties = eras.properties(anew)
     assert (properties[ERAS_PROPERTY], properties[SEGMENTS_PROPERTY]) == ('[[["id"], ""]]', "[]")

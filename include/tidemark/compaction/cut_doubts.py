@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidemark.compaction import renamed
+from tidemark.compaction.recorded_names import followed_before, recorded_names
 from tidemark.compaction.unplaced_statements import Moved, doubts_about_statements
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -36,7 +37,8 @@ def doubts_by_table(
     into = {name: row.object for row in rows for name in now.names_of(row.object)}
     into |= folded | {row.object: row.object for row in rows}
     found = doubts_of_cut(source, ledger, cut, into)
-    followed = Followed(now.followed, before.followed)
+    recorded = recorded_names(lake, ledger, [row.object for row in rows])
+    followed = Followed(now.followed, before.followed | followed_before(recorded, ledger.ddl() if recorded else ()))
     of_renames = doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed)
     of_statements = doubts_about_statements(ledger, source, Moved(rows, cut.batch, folded, now))
     for name, doubts in [*of_renames.items(), *of_statements.items()]:

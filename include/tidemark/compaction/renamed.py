@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyiceberg.expressions import And
 from pyspark.sql import functions as F  # noqa: N812  the name Spark's users know
@@ -11,10 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name Spark's users kno
 from tidemark.compaction.decisions import BuildAnew, Stopped
 from tidemark.compaction.event_log import new_events
 from tidemark.compaction.placed_statements import placed
+from tidemark.compaction.recorded_names import Recorded, partners_of, recorded_names, stale
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl.lineages import Lineage, Lineages, Segment, lineages
 from tidemark.ddl.rename_statements import may_rename, may_rename_or_drop
-from tidemark.events import Operation
+from tidemark.events import Operation, TableId
 from tidemark.lake import names
 from tidemark.lake.filters import above, at_most, equals
 from tidemark.lake.statistics import lower_bound
@@ -31,44 +33,58 @@ NONE = Lineages()
 def known_to(ledger: Ledger, source: Source, batch: int) -> Lineages:
     """Return the tables of a source that were renamed, as far as the batches up to ``batch`` show.
 
-    Statements without a certain place among the rows (``placed_statements``) are not followed. Nor is any statement of
-    a source that folds tables into one: there, the name alone says which shard a renamed table becomes.
+    Statements without a certain place among the rows (``placed_statements``) are not followed.
     """
-    if routes.folds_any(source):
-        return NONE
     rows = [row for row in ledger.ddl() if row.batch <= batch]
     if not any(may_rename(row.statement) for row in rows):
         return NONE
     rows = [row for row in rows if may_rename_or_drop(row.statement)]
     objects = {row.object: row.table for row in ledger.contents() if row.batch <= batch}
     certain = placed(ledger, source, rows, objects, batch)
-    return lineages(certain, objects, rows, ledger.spans(at_most("batch", batch)))
+    is_shard = partial(_is_folded, source) if routes.folds_any(source) else _is_alone
+    return lineages(certain, objects, rows, ledger.spans(at_most("batch", batch)), is_shard)
+
+
+def _is_folded(source: Source, table: TableId) -> bool:
+    return routes.route_of(source, table).folded is not None
+
+
+def _is_alone(_: TableId) -> bool:
+    return False
 
 
 def outdated(run: Run, now: Lineages) -> list[BuildAnew]:
     """Return the tables to build anew because of what the run knows of renames, without tables that have a request.
 
+    What it knows may be other than what it knew when a table was built, or other than what the table records.
+
     Args:
         run: the run.
         now: what it knows.
     """
+    before = {batch: known_to(run.ledger, run.source, batch) for batch in _standings(run)} if now.tables else {}
+    published = run.ledger.published_tables()
+    recorded = recorded_names(run.lake, run.ledger, published)  # also by tables that are folded now
+    differing = stale(recorded, now) - run.requests.keys()
+    partners = partners_of(differing, recorded, now) - published.keys() - run.routed.folded.keys()
+    changed = partners | {name for name in differing if name in run.published}
+    known = now.tables.keys() | {name for each in before.values() for name in each.tables}
     found = []
-    before = {batch: known_to(run.ledger, run.source, batch) for batch in _standings(run, now)}
-    for name in sorted(now.tables.keys() | {name for each in before.values() for name in each.tables}):
+    for name in sorted(known | changed):
         after = run.standing.batch_of(name)
         if name in run.requests or not after:
             continue
         lineage = now.tables.get(name)
-        if lineage != before[after].tables.get(name):
+        if name in changed or lineage != before[after].tables.get(name):
             found.append(BuildAnew(object=name, reason="tables were renamed at the source"))
         elif lineage is not None and any(segment.object in run.requests for segment in lineage.segments):
             found.append(BuildAnew(object=name, reason="events of a name that it had are read anew"))
     return found
 
 
-def _standings(run: Run, now: Lineages) -> set[int]:
-    """Return the batches at which tables stand; none where nothing was renamed."""
-    return {run.standing.batch, *run.standing.behind.values()} - {0} if now.tables else set()
+def _standings(run: Run) -> set[int]:
+    """Return the batches at which tables stand."""
+    return {run.standing.batch, *run.standing.behind.values()} - {0}
 
 
 def waiting_for(run: Run, now: Lineages, stops: Iterable[Stopped]) -> set[str]:
@@ -81,17 +97,25 @@ def waiting_for(run: Run, now: Lineages, stops: Iterable[Stopped]) -> set[str]:
         now: what it knows of renames.
         stops: the tables that are stopped.
     """
-    found: set[str] = set()
+    stops, found = list(stops), set[str]()
+    recorded = recorded_names(run.lake, run.ledger, run.published) if stops else {}
+    changed = stale(recorded, now)
     for stop in stops:
         name = stop.found.object
-        after = run.standing.batch_of(name)
-        if name in now.tables and known_to(run.ledger, run.source, after).tables.get(name) != now.tables[name]:
-            found.update(now.names_of(name))
+        before = known_to(run.ledger, run.source, run.standing.batch_of(name)).tables
+        if name in changed or (name in now.tables and before.get(name) != now.tables[name]):
+            found |= {name, *_partners(name, recorded, now)}
     more = set(found)
     while more:
-        more = {each for name in now.tables if found & {*now.names_of(name)} for each in now.names_of(name)} - found
+        partners = [_partners(name, recorded, now) for name in now.tables.keys() | changed]
+        more = {each for own in partners if found & own for each in own} - found
         found |= more
     return found
+
+
+def _partners(name: str, recorded: Recorded, now: Lineages) -> set[str]:
+    """Return the names that the events of a table came under, as it is known now, and as the table records it."""
+    return {*now.names_of(name), *(each.object for each in recorded.get(name, ()))}
 
 
 def take_in(

@@ -7,7 +7,7 @@ a delivery nor on its split into runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,8 +50,12 @@ class Lineages:
 
     def names_of(self, table: str) -> list[str]:
         """Return the names that the events of a table came under."""
+        return list(dict.fromkeys(segment.object for segment in self.segments_of(table)))
+
+    def segments_of(self, table: str) -> tuple[Segment, ...]:
+        """Return the names that the events of a table came under; of most tables it is one, all along."""
         lineage = self.tables.get(table)
-        return [table] if lineage is None else list(dict.fromkeys(segment.object for segment in lineage.segments))
+        return (Segment(table, "", None),) if lineage is None else lineage.segments
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,27 +82,31 @@ def lineages(
     objects: Mapping[str, TableId],
     every: Sequence[StatementRow] = (),
     spans: Iterable[SpanRow] = (),
+    is_shard: Callable[[TableId], bool] = lambda _: False,
 ) -> Lineages:
     """Return the tables that renames made of the names of a source; none by tools that change a schema.
 
-    Four kinds of statements are not followed, with none of their renames. One renames a table without known events,
+    Five kinds of statements are not followed, with none of their renames. One renames a table without known events,
     or one that a tool put aside: its rows are not known. One came in parts, and a part has not landed
     (``split_renames``). One has a name that is the name of two tables, but for the case: all renames are read without
-    it. One gives a table the name that another one has and had events under: no database does that, so what happened
-    between is not known.
+    it. One names a shard: the name alone says which shard a renamed table becomes. One gives a table the name that
+    another one has and had events under: no database does that, so what happened between is not known.
 
     Args:
         rows: statements of the source.
         objects: the tables that have events, by their names in source files.
         every: the same, with those whose place is not certain: they too show what is a tool's swap (``swaps``).
         spans: between which positions the events of these tables lie.
+        is_shard: whether a table is folded with others.
     """
     known = KnownTables(objects)
     tables = _Tables(objects, Extents(objects, spans))
     followed: set[tuple[str, str]] = set()
     swaps = Swaps(every or rows, known)
     for statement in statements(rows, known, objects, swaps):
-        unsure = any(len(known.alike(name)) > 1 for pair in statement.pairs for name in (pair.old, pair.new))
+        alike = [known.alike(name) for pair in statement.pairs for name in (pair.old, pair.new)]
+        meant = {objects[name] for names in alike for name in names} | {pair.table for pair in statement.pairs}
+        unsure = any(len(names) > 1 for names in alike) or any(map(is_shard, meant))
         if tables.follow(statement, unsure=unsure):
             followed |= {(row.position, row.statement) for row in statement.rows}
     found = {str(each.table): each for each in tables.held.values() if each.closed or each.begins}

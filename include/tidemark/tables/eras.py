@@ -63,9 +63,12 @@ def keyed_since(table: Table | None) -> str:
 def properties(plan: Plan) -> dict[str, str]:
     """Return the properties of a table that say which names and keys its events have."""
     found, known = plan.found, plan.found.published
-    eras, segments = found.eras or (_recorded(known) if found.goes_on and known is not None else ()), found.segments
-    texts = {ERAS_PROPERTY: _eras_text(eras, plan.today), SEGMENTS_PROPERTY: json.dumps(segments)}
+    eras = found.eras or (_recorded(known) if found.goes_on and known is not None else ())
     stored = known.properties if known is not None else {}
+    segments = json.dumps(found.segments)
+    if found.goes_on:  # the rows that are there came under these names
+        segments = stored.get(SEGMENTS_PROPERTY, segments)
+    texts = {ERAS_PROPERTY: _eras_text(eras, plan.today), SEGMENTS_PROPERTY: segments}
     return {name: text for name, text in texts.items() if text != "[]" or name in stored}
 
 
