@@ -107,7 +107,7 @@ _IN_TURN = [
 ]
 """A table is put aside under a tool's name, and one is renamed by a statement that runs twice."""
 _SHARD = Log("part_1")
-_FOLDS_OTHERS = {"shop.part_*": {"target": "parts"}}
+_FOLDS_OTHERS = {"shop.part_*": {"target": "parts", "key": ["id"]}}
 """An entry that folds tables which no statement names changes nothing for the others."""
 _WITHOUT_A_FEED = how_many(
     usually=("filled_a", "filled_b", "filled_c", "between", "aside", "_aside_old", "twice", "then"), proving=()

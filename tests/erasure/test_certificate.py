@@ -37,6 +37,10 @@ CLEAN = Certificate(
         ({"unsearched_messages": {"day1.avro": 2}}, False),
         ({"retriable_messages": {"day1.json": [3]}}, False),
         ({"unfollowed": 7}, False),
+        ({"unpaired_events": 2}, False),
+        ({"copies": ["shop._customers_gho"]}, True),
+        ({"unkeyed_events": {"shop._customers_gho": 1}}, False),
+        ({"published_copies": {"shop._customers_old": 1}}, False),
     ],
 )
 def test_nothing_found_is_claimed_only_where_it_is_known(changed: dict[str, object], *, claims: bool) -> None:

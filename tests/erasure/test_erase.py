@@ -68,6 +68,7 @@ DAYS = [
         _message("INSERT", _row(1, f"{CANARY} first"), _row(2, "Two")),
         _message("INSERT", _row(3, "Three"), _row(5, f"{CANARY} moves")),
         _message("INSERT", _row(1, "an order of somebody"), table="orders"),
+        _message("INSERT", _row(1, f"{CANARY} copied"), _row(2, "Two copied"), table="_customers_gho"),
     ],
     [
         _message("UPDATE", _row(1, f"{CANARY} second", 2), at=AHEAD),
@@ -316,6 +317,7 @@ def test_the_certificate_tells_places_and_no_key(erased: dict[str, Any], landing
     assert certificate["nothing_found"]
     places = certificate["places"]
     assert all(place["found"] == place["unused_files"] == 0 for place in places.values())
+    assert certificate["copies"] == ["shop._customers_gho"]
     assert set(places) >= {
         f"raw.{NAME}",
         f"changelog.{NAME}",

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
 import pytest
 
 from support.running import die_at
@@ -88,6 +89,37 @@ def test_a_message_that_can_be_decoded_only_now_is_left_to_a_retry(lake: Lake, t
     ]
     run_stage("retry", fixed)
     assert _names(lake, NAME) == ["a neighbour", "another", "nowhere else", "read at once", "read late"]
+
+
+def test_what_was_set_aside_of_another_row_stays_under_the_last_name_of_its_table() -> None:
+    """The event came under a name that the table had; a message that has no other row of the table goes whole."""
+    places = Places(
+        events=frozenset({("a", 1, 0), ("a", 2, 0)}), newer=0, messages=frozenset({("a", 1), ("a", 2)}), unread=[]
+    )
+    edit = logs.quarantine_edit(places, ["shop.a", "shop.b"], {("a", 1)}, unread=False)
+    rows = [("shop.b", 1), ("shop.b", 2), ("shop.c", 2), (None, 2)]
+    columns = {"object": [name for name, _ in rows], "file": ["a"] * 4, "place": [place for _, place in rows]}
+    batch = pa.RecordBatch.from_pydict({**columns, "key": [b"k"] * 4, "value": [b"v"] * 4, "detail": ["quoted"] * 4})
+    assert edit.holds(batch).to_pylist() == [True] * 4
+    [(_, kept)] = edit.instead((1, "quarantined", "shop.b"), batch)
+    assert list(zip(kept["object"].to_pylist(), kept["place"].to_pylist(), strict=True)) == [
+        ("shop.b", 1),
+        ("shop.c", 2),
+    ]
+    assert (kept["value"].null_count, "quoted" in kept["detail"].to_pylist()) == (2, False)
+
+
+def test_other_rows_of_a_message_are_found_under_each_name_of_the_table(lake: Lake, tmp_path: Path) -> None:
+    """Not those of other tables, which need no event to stay."""
+    source = _source("others_at", tmp_path)
+    lines = [_message((7, "read"), (8, "other"), table=table) for table in ("before", "after", "another")]
+    (tmp_path / "a.json").write_bytes(b"\n".join([*lines, _message((7, "alone"), table="before")]))
+    for stage in ("land", "normalize"):
+        run_stage(stage, source)
+    log, file = lake.load(("changelog", "others_at")), str(tmp_path / "a.json")
+    events = frozenset((file, place, 0) for place in (1, 2, 3, 4))
+    places = Places(events=events, newer=0, messages=frozenset(), unread=[])
+    assert {place for _, place in logs.others_at(log, places, ["shop.before", "shop.after"])} == {1, 2}
 
 
 def _rows(lake: Lake, kind: str) -> list[dict[str, Any]]:

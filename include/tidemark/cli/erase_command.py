@@ -23,7 +23,10 @@ def erase(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be removed; remove nothing.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Search again for a row that was erased.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Erase the row under the other keys it had, too.")] = False,
+    follow: Annotated[
+        bool | None,
+        typer.Option("--follow/--no-follow", help="Erase the row under other keys it had, too, or not."),
+    ] = None,
     unread: Annotated[
         bool, typer.Option("--unread", help="Remove messages in quarantine too that nobody could decode.")
     ] = False,

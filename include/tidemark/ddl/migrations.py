@@ -93,6 +93,15 @@ def is_copy(name: str) -> bool:
     return belongs_to(name) is not None and _COPIES.fullmatch(name) is not None
 
 
+def has_rows(name: str) -> bool:
+    """Return whether a tool's table has rows of the table that it was made for; gh-ost keeps its progress in one.
+
+    >>> has_rows("_orders_gho"), has_rows("_orders_ghc"), has_rows("orders")
+    (True, False, False)
+    """
+    return belongs_to(name) is not None and not name.casefold().endswith("_ghc")
+
+
 def may_be_by_hand(copy: str) -> bool:
     """Return whether people name copies of their own so, too: ``_orders_new``, and hardly ``_orders_gho``."""
     return copy.casefold().endswith("_new")

@@ -57,7 +57,8 @@ def begin(
         before: ``time_of`` the erasure.
         unfollowed: the last batch whose events are past their time; 0 for none.
     """
-    spans = [span.newest for span in ledger.spans() if span.object in subject.names]
+    unpaired = max([subject.unpaired, *(row.unpaired or 0 for row in earlier)])  # events that are erased show none
+    spans = [span.newest for span in ledger.spans() if span.object in {*subject.names, *subject.copies.names}]
     rows = [
         ErasureRow(
             object=each.object,
@@ -70,6 +71,7 @@ def begin(
             begins=each.begins,
             ends=each.ends,
             unfollowed=unfollowed or None,
+            unpaired=unpaired or None,
         )
         for each in subject.erasures(secret, to_micros(before), max(spans, default=""))
     ]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
-from tidemark.erasure import compared_keys, logs
+from tidemark.erasure import compared_keys, copies, logs
 from tidemark.erasure import cut as erasing_cut
 from tidemark.erasure.search import Places
 from tidemark.erasure.subject import ErasedRow
@@ -78,11 +78,21 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Dump files that held the rows, and the places in them. They belong to the owner of the source."""
     retriable_messages: dict[str, list[int]] = {}
     """Messages with the row that stand in quarantine and can be decoded now: file and places."""
+    unpaired_events: int = 0
+    """Events that may be half of a move of the row to another key, at a place of the log that several rows share: which
+    one is the other half is not known."""
+    copies: list[str] = []
+    """The tables that schema-change tools made of the table, which were searched as well."""
+    unkeyed_events: dict[str, int] = {}
+    """By such a table, how many of its events do not show the key, so that nobody knows whose they are."""
+    published_copies: dict[str, int] = {}
+    """By such a table that is published by itself, how many of its events have the key. Nothing was erased from it."""
 
     @property
     def nothing_found(self) -> bool:
         """Whether no row of the subject is left, in any file; not so if some of its keys or messages may be unknown."""
         unknown = self.unfollowed or self.unread_messages or self.unsearched_messages or self.retriable_messages
+        unknown = unknown or self.unkeyed_events or self.published_copies or self.unpaired_events
         return not (unknown or any(place.found or place.unknown_files for place in self.places.values()))
 
     def as_json(self) -> bytes:
@@ -149,10 +159,11 @@ def tables_searched(
 ) -> Iterable[tuple[str, Table, Edit]]:
     """Yield every table of the source that may hold rows of the subject, each with what takes them out of it."""
     of_source = subject.source
+    erased = copies.apart(erased, subject.names)
     edits = {
         names.raw(of_source): erasures.messages_edit(places.erasable),
         names.change_log(of_source): logs.change_log_edit(subject, places.events),
-        names.quarantine(of_source): logs.quarantine_edit(places, frozenset(), unread=True),
+        names.quarantine(of_source): logs.quarantine_edit(places, subject.names, (), unread=True),
     }
     for identifier, edit in edits.items():
         table = lake.find(identifier)

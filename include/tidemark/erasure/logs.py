@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import And
+from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import Table
 
 from tidemark.erasure.search import Places
@@ -35,11 +35,17 @@ _KEPT = frozenset({
 """Columns that an erased event keeps: its place, and how it counts in its transaction."""
 
 
-def change_log_edit(subject: ErasedRow, events: Iterable[Place]) -> Edit:
-    """Return the edit that leaves of the subject's events their places."""
+def change_log_edit(subject: ErasedRow, events: Iterable[Place], objects: Sequence[str] = ()) -> Edit:
+    """Return the edit that leaves of the subject's events their places.
+
+    Args:
+        subject: whose events.
+        events: their places.
+        objects: only those under these names; none: under all names of the table and of its copies.
+    """
     places = frozenset(events)
     messages = {(file, place) for file, place, _ in places}
-    of_table = And(equals("kind", RowKind.CHANGE.value), among("object", subject.names))
+    of_table = And(equals("kind", RowKind.CHANGE.value), among("object", objects or _objects(subject)))
 
     def holds(rows: pa.RecordBatch) -> pa.Array:
         likely = erasures.at(rows, messages)
@@ -69,13 +75,18 @@ def _places_alone(partition: Partition, rows: pa.RecordBatch) -> list[tuple[Part
     return [((batch, RowKind.ERASED.value, table), pa.RecordBatch.from_arrays(columns, names=CHANGE_LOG.names))]
 
 
-def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, unread: bool) -> Edit:
+def quarantine_edit(
+    places: Places, names_of_table: Collection[str], others: Collection[tuple[str, int]], *, unread: bool
+) -> Edit:
     """Return the edit that takes the subject's messages out of the quarantine.
+
+    What compact set aside of other rows in these messages stays, without its bytes. It stands there under the last name
+    of its table, whatever name the event came with.
 
     Args:
         places: of the subject's rows.
-        others: table, file and place of messages with events of other rows: what compact set aside of these stays in
-            quarantine, without its bytes.
+        names_of_table: the names of the subject's table.
+        others: file and place of those messages that also have events of other rows of it (``others_at``).
         unread: whether messages that could not be decoded go too.
     """
     messages = places.taken(unread=unread)
@@ -86,8 +97,11 @@ def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, 
         return pc.and_(erasures.at(rows, messages), there)
 
     def instead(partition: Partition, rows: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
-        of_place = zip(*(rows.column(name).to_pylist() for name in ("object", "file", "place")), strict=True)
-        kept = rows.filter(pa.array([each in others for each in of_place], pa.bool_()))
+        events = zip(*(rows.column(name).to_pylist() for name in ("object", "file", "place")), strict=True)
+        stays = [
+            name is not None and (name not in names_of_table or (file, place) in others) for name, file, place in events
+        ]
+        kept = rows.filter(pa.array(stays, pa.bool_()))
         bare = {name: pa.nulls(kept.num_rows, pa.binary()) for name in ("key", "value")}
         # The detail may quote a value, and nothing says which row has it.
         bare["detail"] = pa.repeat(pa.scalar("an erasure removed the bytes and the detail"), kept.num_rows)
@@ -97,29 +111,34 @@ def quarantine_edit(places: Places, others: frozenset[tuple[str, str, int]], *, 
     return Edit(where=among("file", {file for file, _ in messages}), holds=holds, instead=instead, plain=VARIED)
 
 
-def others_at(log: Table, places: Places) -> frozenset[tuple[str, str, int]]:
-    """Return table, file and place of the change events of other rows that stand in the subject's messages."""
-    fields = ("object", "file", "place", "row", "kind")
-    where = And(equals("kind", RowKind.CHANGE.value), among("file", {file for file, _ in places.erasable}))
-    found: set[tuple[str, str, int]] = set()
+def others_at(log: Table, places: Places, names_of_table: Collection[str]) -> frozenset[tuple[str, int]]:
+    """Return file and place of those of the subject's messages that have events of other rows of its table.
+
+    Args:
+        log: the change log.
+        places: of the subject's rows.
+        names_of_table: the names of the table.
+    """
+    fields = ("file", "place", "row")
+    of_table = And(equals("kind", RowKind.CHANGE.value), among("object", names_of_table))
+    where = And(of_table, among("file", {file for file, _ in places.erasable}))
+    found: set[tuple[str, int]] = set()
     for rows in log.scan(row_filter=where, selected_fields=fields).to_arrow_batch_reader():
         near = rows.filter(erasures.at(rows, places.erasable)).to_pylist()
-        found |= {
-            (row["object"], row["file"], row["place"])
-            for row in near
-            if (row["file"], row["place"], row["row"]) not in places.events
-        }
+        events = [(row["file"], row["place"], row["row"]) for row in near]
+        found |= {(file, place) for file, place, row in events if (file, place, row) not in places.events}
     return frozenset(found)
 
 
 def count_events(lake: Lake, subject: ErasedRow, places: Places) -> int:
-    """Return how many events of the subject are in the change log."""
-    return file_edits.find(lake.load(names.change_log(subject.source)), change_log_edit(subject, places.events)).rows
+    """Return how many events of the subject's table are in the change log. Its copies are in no cut."""
+    edit = change_log_edit(subject, places.events, subject.names)
+    return file_edits.find(lake.load(names.change_log(subject.source)), edit).rows
 
 
 def count_uncounted(lake: Lake, ledger: Ledger, subject: ErasedRow, places: Places) -> int:
     """Return how many events of a row this erasure takes, or an earlier one took, that no published cut has counted."""
-    erased = sum(row["detail"] is None for row in erased_events(lake, subject))
+    erased = sum(row["detail"] is None for row in erased_events(lake, subject, condition(subject.segments)))
     events = erased + count_events(lake, subject, places)
     last = cuts.last_published(ledger)
     standings = ledger.tables(equals("object", subject.object))
@@ -144,8 +163,8 @@ def erase_messages(lake: Lake, subject: ErasedRow, places: Places, *, unread: bo
     messages = places.taken(unread=unread)
     quarantine = lake.find(names.quarantine(subject.source))
     if messages and quarantine is not None:
-        others = others_at(lake.load(names.change_log(subject.source)), places)
-        edit = quarantine_edit(places, others, unread=unread)
+        others = others_at(lake.load(names.change_log(subject.source)), places, subject.names)
+        edit = quarantine_edit(places, subject.names, others, unread=unread)
         removed[str(names.quarantine(subject.source))] = file_edits.apply(lake, quarantine, QUARANTINE, edit)
     if messages:
         raw = lake.load(names.raw(subject.source))
@@ -159,8 +178,8 @@ def recount(lake: Lake, ledger: Ledger, subject: ErasedRow) -> None:
     Everything is counted from the logs, so doing it again changes nothing.
     """
     log = lake.load(names.change_log(subject.source))
-    left = erased_events(lake, subject)
-    for name in subject.names:
+    left = erased_events(lake, subject, among("object", _objects(subject)))
+    for name in _objects(subject):
         mine = [row for row in left if row["object"] == name]
         if batches := {row["batch"] for row in mine}:
             _recount_contents(ledger, log, name, batches)
@@ -169,9 +188,14 @@ def recount(lake: Lake, ledger: Ledger, subject: ErasedRow) -> None:
     _recount_quarantined(lake, ledger, subject.source)
 
 
-def erased_events(lake: Lake, subject: ErasedRow) -> list[dict[str, Any]]:
-    """Return the events of the subject's table that were erased; ``detail`` is null where an erasure found them."""
-    where = And(equals("kind", RowKind.ERASED.value), condition(subject.segments))
+def _objects(subject: ErasedRow) -> list[str]:
+    """Return the names that the subject's events came under: of its table, and of copies that tools made of it."""
+    return list(dict.fromkeys([*subject.names, *subject.copies.names]))
+
+
+def erased_events(lake: Lake, subject: ErasedRow, of_table: BooleanExpression) -> list[dict[str, Any]]:
+    """Return the events that were erased and fit a condition; ``detail`` is null where an erasure found them."""
+    where = And(equals("kind", RowKind.ERASED.value), of_table)
     fields = ("object", "batch", "transaction_id", "detail")
     log = lake.load(names.change_log(subject.source))
     return list(log.scan(row_filter=where, selected_fields=fields).to_arrow().to_pylist())

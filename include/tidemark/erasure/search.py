@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from pyiceberg.expressions import AlwaysTrue, And
 
+from tidemark.erasure import copies
 from tidemark.erasure import undecoded as undecoded_messages
+from tidemark.erasure.copies import InCopies
 from tidemark.erasure.subject import ErasedRow, Place, events_of
 from tidemark.lake import names
 from tidemark.lake.filters import among, unset
@@ -19,7 +21,7 @@ from tidemark.lake.log_schemas import RAW
 from tidemark.ledger.ledger import Ledger
 from tidemark.normalization import inputs, tasks
 from tidemark.normalization.derivation import decoding_of
-from tidemark.normalization.erased_keys import ErasedKeys, Erasure
+from tidemark.normalization.erased_keys import EVER, EVERYWHERE, ErasedKeys, Erasure
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.sources.model import Source
 from tidemark.values.sealing import Keys
@@ -46,6 +48,8 @@ class Places:
     """By file, how many messages could not be decoded, and do not show whether they have the key."""
     newest: int | None = None
     """The newest commit time of the events (epoch µs)."""
+    in_copies: InCopies = field(default_factory=InCopies)
+    """What the change log has under the names of tables that tools made of the row's table."""
 
     @property
     def erasable(self) -> frozenset[tuple[str, int]]:
@@ -70,17 +74,22 @@ def search(
         secret: of the keyed hashes.
         erasures: of the subject; an event that none of them covers is not found.
     """
+    own = copies.apart(erasures, subject.names)
 
     def covers(row: LogRow) -> bool:
-        return any(each.covers(row.committed_at, row.position) for each in erasures)
+        return any(each.covers(row.committed_at, row.position) for each in own)
 
     events, newer = events_of(subject, covers)
+    published = subject.in_published_copies(secret, EVER, EVERYWHERE)
+    keys = ErasedKeys(secret=secret, erasures=(*erasures, *published), declared=source.written())
+    in_copies = copies.search(lake, ledger, source.source, subject.copies, keys)
     decoded = decode(lake, ledger, source, ErasedKeys(secret=secret, erasures=erasures, declared=source.written()))
     undecoded = undecoded_messages.search(lake, subject, decoded.keys)
-    times = [*events.values(), decoded.newest]
+    times = [*events.values(), *in_copies.events.values(), decoded.newest]
     return Places(
-        events=frozenset(events.keys() | decoded.events),
-        newer=newer,
+        events=frozenset(events.keys() | in_copies.events.keys() | decoded.events),
+        newer=newer + in_copies.newer,
+        in_copies=in_copies,
         messages=frozenset((file, place) for file, place, _ in decoded.events),
         unread=[each for each in undecoded.unread if each not in decoded.retriable],
         retriable=decoded.retriable,

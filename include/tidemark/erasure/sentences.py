@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from tidemark.erasure import compared_keys
 from tidemark.erasure.certificate import SearchedTable
+from tidemark.erasure.copies import InCopies
 from tidemark.erasure.subject import ErasedRow
 
 
@@ -87,6 +88,31 @@ def unsearched(subject: ErasedRow, messages: Mapping[str, int]) -> Iterator[str]
             "there is not known: no JSON, cut off, or with keys that are written otherwise. Correct the cause and "
             f"`tidemark quarantine retry {subject.source}`, or let them expire (`retention: raw_days` and "
             "`quarantine_days`). Then give the command with `--verify`"
+        )
+
+
+def in_copies(subject: ErasedRow, found: InCopies) -> Iterator[str]:
+    """Yield in which tables that schema-change tools made the row is, or may be, still."""
+    for copy, number in sorted(found.published.items()):
+        yield (
+            f"{copy} is published by itself, and {number} of its events have the key. Nothing was erased from it: it "
+            f"may be a copy of {subject.object}, or a table of its own. Erase the row there, too"
+        )
+    for copy, number in sorted(found.unkeyed.items()):
+        yield (
+            f"{copy}, a copy of {subject.object} that a schema-change tool made: {number} of its events do not show "
+            "the key, so nobody knows whether they are of the row. Let them expire (`retention: changelog_days` and "
+            "`raw_days`), then give the command with `--verify`"
+        )
+
+
+def unpaired(subject: ErasedRow, number: int) -> Iterator[str]:
+    """Yield what to do where the events do not show whether the row moved to another key."""
+    if number:
+        yield (
+            f"{subject.target}: {number} event{'s' * (number != 1)} of the row may be half of a change of its key, at "
+            "a place of the log that several rows share. If so, its other key is not known, and what is left under it "
+            "was not searched. Erase the row's other keys by name too, if it had any"
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyiceberg.table import Table
 
 from tidemark.ddl.lineages import Segment
+from tidemark.erasure.copies import Copies, copies_of
+from tidemark.erasure.keys import keys_of, require_decided
 from tidemark.erasure.matches import Match
 from tidemark.errors import ConfigurationError
 from tidemark.events import Operation
@@ -23,7 +24,6 @@ from tidemark.queries import row_events
 from tidemark.queries.explain import find_table, literal
 from tidemark.queries.row_events import Identity, RowEvents
 from tidemark.queries.row_key import key_given
-from tidemark.queries.row_life import Key
 from tidemark.queries.row_life_scan import LogRow
 from tidemark.queries.row_life_steps import Reader
 from tidemark.tables.column_rules import masks_recorded, names_recorded
@@ -46,6 +46,10 @@ class ErasedRow:
     events: RowEvents
     identities: Sequence[Identity]
     """Its keys, each in the era in which it had it."""
+    unpaired: int = 0
+    """Events of which nobody knows whether they are half of a move to another key (``moves``)."""
+    copies: Copies = field(default_factory=Copies)
+    """What tools made of its table."""
 
     @property
     def reader(self) -> Reader:
@@ -68,19 +72,36 @@ class ErasedRow:
         return tuple(KeyColumn(name=name, type=columns[name].type, called=_called(self.reader, name)) for name in key)
 
     def erasures(self, secret: bytes, before: int, horizon: str) -> tuple[Erasure, ...]:
-        """Return the erasure of each key under each name, up to a time and a position."""
-        return tuple(
-            Erasure(
-                object=segment.object,
-                columns=self.key_columns(each.era.key),
-                digest=digest_of(secret, segment.object, self._texts(each)),
-                before=before,
-                horizon=horizon,
-                begins=segment.begins,
-                ends=segment.ends,
-            )
+        """Return the erasure of each key under each name, up to a time and a position; names of copies are the last."""
+        own = [(each, segment) for each in self.identities for segment in each.era.segments]
+        every = [*own, *self._in_copies(self.copies.alone)]
+        return tuple(self._erasure(secret, before, horizon, *each) for each in every)
+
+    def in_published_copies(self, secret: bytes, before: int, horizon: str) -> tuple[Erasure, ...]:
+        """Return the same under the names of published copies, from which nothing is erased."""
+        return tuple(self._erasure(secret, before, horizon, *each) for each in self._in_copies(self.copies.published))
+
+    def _in_copies(self, copies: Mapping[str, Sequence[str]]) -> list[tuple[Identity, Segment]]:
+        """Return the keys under the names of copies. A copy has the next key before its table has it."""
+        first: dict[str, str] = {}
+        for segment in self.segments:
+            first.setdefault(segment.object, segment.begins)
+        return [
+            (each, Segment(copy, first.get(segment.object, ""), segment.ends))
             for each in self.identities
             for segment in each.era.segments
+            for copy in copies.get(segment.object, ())
+        ]
+
+    def _erasure(self, secret: bytes, before: int, horizon: str, identity: Identity, segment: Segment) -> Erasure:
+        return Erasure(
+            object=segment.object,
+            columns=self.key_columns(identity.era.key),
+            digest=digest_of(secret, segment.object, self._texts(identity)),
+            before=before,
+            horizon=horizon,
+            begins=segment.begins,
+            ends=segment.ends,
         )
 
     def matches(self, ends: str | None = None) -> list[Match]:
@@ -124,7 +145,7 @@ def source_of(lake: Lake, name: str) -> str:
     return str(find_table(lake, name)[1].properties[SOURCE_PROPERTY])
 
 
-def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *, follow: bool) -> ErasedRow:
+def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *, follow: bool | None) -> ErasedRow:
     """Return the row that a person names.
 
     Args:
@@ -132,11 +153,11 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
         ledger: of the table's source.
         name: the table, as ``source.table``.
         given: the row's key, as texts ``COLUMN=VALUE``.
-        follow: whether the other keys that the row had are erased as well.
+        follow: whether the other keys that the row had are erased as well; None: nobody has said so.
 
     Raises:
         ConfigurationError: there is no such table or column, or the table was never published or has no key; or the row
-            had other keys, and they are not to be followed.
+            had other keys, and nobody has said whether they are to be followed.
     """
     target, table = find_table(lake, name)
     _refuse_folded(name, table)
@@ -158,20 +179,17 @@ def find_subject(lake: Lake, ledger: Ledger, name: str, given: Sequence[str], *,
         )
     first = key_given(name, given, reader.columns, reader.key)
     events = RowEvents(lake, table, reader)
-    identities, others = _all_keys(events, first)
-    if others and not follow:
-        keys = "; ".join(" ".join(f"{column}={value}" for column, value in each.key.items()) for each in others)
-        raise ConfigurationError(
-            f"{name}: the row had other keys, before or later: {keys}. `--follow` erases the row under all of them. "
-            f"Look first with `tidemark explain` whether another row has one of these keys now"
-        )
+    keys = keys_of(events, first)
+    require_decided(name, keys, follow)
     return ErasedRow(
         source=source,
         object=object_name,
         target=target,
         standing=standing,
         events=events,
-        identities=[*identities, *others],
+        identities=[*keys.own, *(keys.others if follow else ())],
+        unpaired=keys.unpaired,
+        copies=copies_of(ledger, names_of(segments_of(table))),
     )
 
 
@@ -206,25 +224,6 @@ def _refuse_folded(name: str, table: Table) -> None:
         )
 
 
-def _nothing(_: LogRow) -> None:
-    return None
-
-
-def _all_keys(events: RowEvents, first: Key) -> tuple[list[Identity], list[Identity]]:
-    """Return the keys of a row in each era, and those that it had before or after it moved to another key."""
-    own = events.identities(first, _nothing)
-    found = list(own)
-    for identity in found:  # grows
-        steps = events.steps_in(identity.era, identity.key, _nothing)
-        for other, later in chain.from_iterable(((step.moved_from, False), (step.moved_to, True)) for step in steps):
-            if other is None or None in other.values():
-                continue
-            moved = Identity(era=identity.era, key=dict(other))
-            more = [*events.before(moved, _nothing), *(events.after(moved, _nothing) if later else ())]
-            found += [each for each in [moved, *more] if each not in found]
-    return own, found[len(own) :]
-
-
 def events_of(subject: ErasedRow, covers: Callable[[LogRow], bool]) -> tuple[dict[Place, int | None], int]:
     """Return the subject's events in the change log that an erasure covers, and how many it does not.
 
@@ -245,8 +244,3 @@ def events_of(subject: ErasedRow, covers: Callable[[LogRow], bool]) -> tuple[dic
     for identity in subject.identities:
         subject.events.steps_in(identity.era, identity.key, note)
     return found, len(newer)
-
-
-def as_text(key: Mapping[str, object]) -> str:
-    """Return a key as a person writes it."""
-    return " ".join(f"{name}={value}" for name, value in key.items())

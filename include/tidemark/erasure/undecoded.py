@@ -127,7 +127,7 @@ def _sought(subject: ErasedRow, identity: Identity) -> Iterator[_Sought]:
         if any(each.name in column.called for column in columns)
     }
     as_is = encodings <= _WRITTEN_AS_IS and all(column.type in {"int", "long", "string"} for column in columns)
-    for name in names_of(identity.era.segments):
+    for name in (*names_of(identity.era.segments), *subject.copies.names):
         yield looked_for(name.rpartition(".")[2], key, as_is=as_is)
 
 

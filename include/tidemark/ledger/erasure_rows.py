@@ -26,3 +26,5 @@ class ErasureRow(LedgerRow, frozen=True, kw_only=True):
     ends: str | None = None
     unfollowed: int | None = None
     """The last batch whose events were past their time then, so that they could not show other keys of the row."""
+    unpaired: int | None = None
+    """How many events then did not show whether the row moved to another key."""

@@ -21,6 +21,7 @@ ERASURES = pa.schema(
         ("begins", pa.string()),
         ("ends", pa.string()),
         ("unfollowed", pa.int32()),
+        ("unpaired", pa.int32()),
     ]
 )
 """Keys whose rows were erased. ``digest`` is a keyed hash of the key, ``reading`` says how keys are read from images
@@ -28,4 +29,5 @@ ERASURES = pa.schema(
 committed up to ``before``; events without a commit time, if their position is not above ``horizon``. Only positions
 from ``begins`` on and before ``ends`` count: the row had the key, and its table the name, no longer. ``state``:
 ``begun`` (written before anything is removed) or ``done``. ``cut`` is the cut of the erasure, ``unfollowed`` the last
-batch whose events were past their time then, and could not show other keys of the row."""
+batch whose events were past their time then, and could not show other keys of the row, ``unpaired`` how many events did
+not show whether the row moved to another key."""

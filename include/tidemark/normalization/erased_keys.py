@@ -142,19 +142,28 @@ class Recogniser:
 
     def is_erased(self, event: ChangeEvent) -> bool:
         """Return whether an event has, before or after it, the key of an erased row."""
-        of_table = self._by_table.get(str(event.table))
-        if of_table is None or event.shape is None:
+        table = str(event.table)
+        if table not in self._by_table or event.shape is None:
             return False
-        columns = self._columns(event.table, event.shape)
-        before, after = _image(event.before), _image(event.after)
-        for key, digests in of_table.items():
-            for values in _keys_of(key, columns, before, after):
-                if values is None:
-                    continue
-                found = digests.get(digest_of(self._keys.secret, str(event.table), values), ())
-                if any(each.covers(event.committed_at, _position(event)) for each in found):
-                    return True
-        return False
+        found = self.erasures_of(table, event.shape, event.before, event.after) or ()
+        return any(each.covers(event.committed_at, _position(event)) for each in found)
+
+    def erasures_of(self, table: str, shape: Shape, before: bytes | None, after: bytes | None) -> list[Erasure] | None:
+        """Return the erasures of the keys that a row has before or after an event; None if its images show no key.
+
+        Args:
+            table: as the source names it.
+            shape: of the images.
+            before: the image before the event.
+            after: the image after it.
+        """
+        columns, images = self._columns(table, shape), (_image(before), _image(after))
+        found, is_known = list[Erasure](), False
+        for key, digests in self._by_table.get(table, {}).items():
+            for values in filter(None, _keys_of(key, columns, *images)):
+                is_known = True
+                found += digests.get(digest_of(self._keys.secret, table, values), ())
+        return found if is_known else None
 
     def stripped(self, events: Sequence[Event]) -> tuple[list[Event | ErasedEvent], list[int]]:
         """Return events, with only their places where their rows are erased, and the numbers of these in the list."""
@@ -168,10 +177,10 @@ class Recogniser:
                 found.append(event)
         return found, numbers
 
-    def _columns(self, table: TableId, shape: Shape) -> dict[str, Column]:
+    def _columns(self, table: str, shape: Shape) -> dict[str, Column]:
         known = self._shapes.get(id(shape))
         if known is None or known[0] is not shape:
-            written = entry_for(self._keys.declared, str(table))
+            written = entry_for(self._keys.declared, table)
             full = as_declared(shape, written) if written else shape
             known = bounded(self._shapes)[id(shape)] = (shape, {column.name: column for column in full.columns})
         return known[1]

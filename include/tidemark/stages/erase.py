@@ -53,6 +53,13 @@ class _Work:
         """Return the edit that takes keys out of the ledger's comparisons with the source database."""
         return compared_keys.edit(self.source.source, self.secret, erased)
 
+    def under_new_names(self, erased: Sequence[Erasure]) -> tuple[Erasure, ...]:
+        """Return erasures of the row, with those under the names of copies that landed since."""
+        latest = (max(each.before for each in erased), max(each.horizon for each in erased))
+        known = {each.object for each in erased}
+        more = self.subject.erasures(self.secret, *latest)
+        return (*erased, *(each for each in more if each.object not in known))
+
 
 def run(
     source: Source,
@@ -61,7 +68,7 @@ def run(
     *,
     dry_run: bool = False,
     verify: bool = False,
-    follow: bool = False,
+    follow: bool | None = None,
     unread: bool = False,
 ) -> StageReport:
     """Erase the rows with a key, or only report what is there of them.
@@ -72,7 +79,7 @@ def run(
         key: the key, as texts ``COLUMN=VALUE``.
         dry_run: report what would be removed, and remove nothing.
         verify: search again for a row that was erased, and write its certificate again.
-        follow: erase the row under the other keys that it had, too.
+        follow: whether to erase the row under the other keys that it had, too; without it, such keys are an error.
         unread: remove messages too that could not be decoded, if their text has the table's name and the key.
 
     Raises:
@@ -97,7 +104,8 @@ def run(
     if verify:
         return _verified(work, mine)
     places = search(lake, ledger, source, subject, secret, wanted)
-    unfollowed = max((batch for _, batch in Expired(lake, source.source).among(subject.names)), default=0)
+    expired = Expired(lake, source.source).among([*subject.names, *subject.copies.names])
+    unfollowed = max((batch for _, batch in expired), default=0)
     if dry_run:
         return _rehearsed(work, places, wanted, unfollowed, begun=begun)
     is_done = bool(mine) and all(row.state == DONE and (row.unfollowed or 0) <= unfollowed for row in mine)
@@ -119,7 +127,12 @@ def _rehearsed(work: _Work, places: Places, wanted: Sequence[Erasure], unfollowe
     refusals.require_possible(lake, ledger, subject, places, begun=begun)
     found = certificates.searched(lake, ledger, subject, places, {})
     found |= certificates.compared(lake, work.compared(wanted), file_edits.NOTHING)
-    problems = (*sentences.unsearched(subject, places.unsearched), *sentences.unfollowed(subject, unfollowed))
+    problems = (
+        *sentences.unsearched(subject, places.unsearched),
+        *sentences.unfollowed(subject, unfollowed),
+        *sentences.unpaired(subject, subject.unpaired),
+        *sentences.in_copies(subject, places.in_copies),
+    )
     return _with(_report(work.source, subject, found, places, {"dry_run": 1}), problems=problems)
 
 
@@ -160,7 +173,7 @@ def _certified(
 ) -> StageReport:
     """Search for the rows, and return the report of what was found, with the certificate written."""
     source, subject = work.source, work.subject
-    erased = tuple(map(erasures.erasure_of, rows))
+    erased = work.under_new_names(tuple(map(erasures.erasure_of, rows)))
     found = search(work.lake, work.ledger, source, subject, work.secret, erased)
     places = certificates.searched(work.lake, work.ledger, subject, found, removed, erased)
     compared = removed.get(str(compared_keys.TABLE), file_edits.NOTHING)
@@ -181,8 +194,12 @@ def _certified(
         unread_messages=by_file(found.unread),
         unsearched_messages=dict(found.unsearched),
         unfollowed=max(row.unfollowed or 0 for row in rows),
+        unpaired_events=max(row.unpaired or 0 for row in rows),
         dumps=dumps(places_before or found),
         retriable_messages=by_file(found.retriable),
+        copies=subject.copies.names,
+        unkeyed_events=dict(found.in_copies.unkeyed),
+        published_copies=dict(found.in_copies.published),
     )
     path = written.write(home())
     log.info("erased", source=source.source, table=written.table, cut=written.cut, nothing_found=written.nothing_found)
@@ -197,6 +214,8 @@ def _certified(
         *sentences.unsearched(subject, written.unsearched_messages),
         *sentences.unfollowed(subject, written.unfollowed),
         *sentences.retriable(subject.source, written.retriable_messages),
+        *sentences.unpaired(subject, written.unpaired_events),
+        *sentences.in_copies(subject, found.in_copies),
     )
     return _with(report, problems=problems, remarks=ahead)
 
