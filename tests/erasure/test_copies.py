@@ -11,7 +11,7 @@ import pytest
 
 from tidemark.ddl.lineages import Segment
 from tidemark.erasure import logs, sentences
-from tidemark.erasure.copies import Copies, InCopies, copies_of, search
+from tidemark.erasure.copies import CopiesOfTable, InCopies, copies_of, search
 from tidemark.erasure.subject import ErasedRow
 from tidemark.lake.lake import Lake
 from tidemark.ledger.ledger import Ledger
@@ -83,8 +83,8 @@ def _erasures(copies: Mapping[str, tuple[str, ...]]) -> tuple[Erasure, ...]:
 def test_copies_are_those_of_any_name_of_the_table(source: Source, lake: Lake) -> None:
     """In whatever case; not a tool's own notes, and not what no tool names so."""
     ledger = Ledger(lake, source.source)
-    assert copies_of(ledger, NAMES) == Copies(ALONE, {"shop.guests": ("shop._Guests_OLD",)})
-    assert copies_of(ledger, ["shop.people"]) == Copies()
+    assert copies_of(ledger, NAMES) == CopiesOfTable(ALONE, {"shop.guests": ("shop._Guests_OLD",)})
+    assert copies_of(ledger, ["shop.people"]) == CopiesOfTable()
     assert copies_of(ledger, ["shop._Guests_OLD", "shop.guests"]).published == {}
 
 
@@ -97,7 +97,7 @@ def test_the_row_is_found_in_copies(source: Source, lake: Lake) -> None:
     assert sorted(place for _, place, _ in found.events) == [2, 5]
     assert set(found.events.values()) == {AT * 1000}
     assert found[1:] == (1, {"shop._guests_del": 1}, {"shop._Guests_OLD": 1})
-    assert search(lake, ledger, source.source, Copies(), keys) == InCopies()
+    assert search(lake, ledger, source.source, CopiesOfTable(), keys) == InCopies()
 
 
 def test_events_in_copies_are_erased_and_counted_in_no_cut(source: Source, lake: Lake) -> None:
@@ -134,12 +134,12 @@ def test_a_key_is_erased_in_copies_of_the_name_while_the_table_had_it() -> None:
 
 def test_what_is_left_in_copies_is_said_with_its_remedy(source: Source) -> None:
     """A copy that is published by itself, and events without the key."""
-    subject: Any = _subject(source, Copies())
+    subject: Any = _subject(source, CopiesOfTable())
     first, second = sentences.in_copies(subject, InCopies({}, 0, {"shop._g_del": 2}, {"shop._g_old": 1}))
     assert "shop._g_old is published by itself, and 1 of its events have the key" in first
     assert "shop._g_del, a copy of shop.guests" in second
 
 
-def _subject(source: Source, copies: Copies) -> ErasedRow:
+def _subject(source: Source, copies: CopiesOfTable) -> ErasedRow:
     fields = {"source": source.source, "object": NAMES[0], "names": list(NAMES), "copies": copies}
     return cast(ErasedRow, SimpleNamespace(**fields))

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from support.plans import published
 from tidemark.ddl.history import SchemaHistory
-from tidemark.erasure.keys import Keys, keys_of, require_decided
+from tidemark.erasure.keys import KeysOfRow, keys_of, require_decided
 from tidemark.erasure.moves import spot_of
 from tidemark.errors import ConfigurationError
 from tidemark.lake.lake import Lake
@@ -101,7 +101,7 @@ def _published(lake: Lake, name: str) -> Table:
     return table.refresh()
 
 
-def _keys(found: Keys) -> list[str]:
+def _keys(found: KeysOfRow) -> list[str]:
     return [str(each.key["id"]) for each in found.others]
 
 

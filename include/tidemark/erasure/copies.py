@@ -23,7 +23,7 @@ from tidemark.normalization.erased_keys import ErasedKeys, Erasure, Recogniser
 from tidemark.queries.row_life_scan import FIELDS, LogRow, log_rows
 
 
-class Copies(NamedTuple):
+class CopiesOfTable(NamedTuple):
     """The tables that tools made of one table under its names, as far as events of them are known."""
 
     alone: Mapping[str, tuple[str, ...]] = {}
@@ -50,7 +50,7 @@ class InCopies(NamedTuple):
     """By published copy, how many events have the key."""
 
 
-def copies_of(ledger: Ledger, of: Collection[str]) -> Copies:
+def copies_of(ledger: Ledger, of: Collection[str]) -> CopiesOfTable:
     """Return the tables that tools made of a table.
 
     Args:
@@ -69,10 +69,10 @@ def copies_of(ledger: Ledger, of: Collection[str]) -> Copies:
         for name in {by_name[each] for each in made_for if each in by_name}:
             into = found[copy in published]
             into[name] = (*into.get(name, ()), copy)
-    return Copies(*found)
+    return CopiesOfTable(*found)
 
 
-def search(lake: Lake, ledger: Ledger, source: str, copies: Copies, keys: ErasedKeys) -> InCopies:
+def search(lake: Lake, ledger: Ledger, source: str, copies: CopiesOfTable, keys: ErasedKeys) -> InCopies:
     """Return what the change log has of a row under the names of copies.
 
     Args:

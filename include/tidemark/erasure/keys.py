@@ -13,7 +13,7 @@ from tidemark.queries.row_life import Key
 from tidemark.queries.row_life_scan import LogRow
 
 
-class Keys(NamedTuple):
+class KeysOfRow(NamedTuple):
     """The keys of a row."""
 
     own: Sequence[Identity]
@@ -28,7 +28,7 @@ class Keys(NamedTuple):
     """Events of which nobody knows whether they are half of such a move."""
 
 
-def keys_of(events: RowEvents, first: Key) -> Keys:
+def keys_of(events: RowEvents, first: Key) -> KeysOfRow:
     """Return the keys of a row."""
     own = events.identities(first, _nothing)
     found, bound, borrowers, unpaired = list(own), list[Key](), list[Key](), 0
@@ -44,10 +44,10 @@ def keys_of(events: RowEvents, first: Key) -> Keys:
             moved = Identity(era=identity.era, key=dict(other))
             more = [*events.before(moved, _nothing), *(events.after(moved, _nothing) if later else ())]
             found += [each for each in [moved, *more] if each not in found]
-    return Keys(own, found[len(own) :], bound, borrowers, unpaired)
+    return KeysOfRow(own, found[len(own) :], bound, borrowers, unpaired)
 
 
-def require_decided(name: str, keys: Keys, follow: bool | None) -> None:  # noqa: FBT001
+def require_decided(name: str, keys: KeysOfRow, follow: bool | None) -> None:  # noqa: FBT001
     """Refuse other keys of a row until a person has said whether they are erased, too; and what another row needs."""
     if keys.others and follow is None:
         texts = "; ".join(as_text(each.key) for each in keys.others)

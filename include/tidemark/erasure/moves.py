@@ -30,7 +30,7 @@ Spot = tuple[str, str | None]
 """A place of the log, and the transaction."""
 
 
-class Move(NamedTuple):
+class KeyMove(NamedTuple):
     """A change of a row's key that two events make."""
 
     key: Key
@@ -41,10 +41,10 @@ class Move(NamedTuple):
     """Whether the row took over values that only the events of the key before have."""
 
 
-class Moves(NamedTuple):
+class MovesFound(NamedTuple):
     """What was found of the events of one key."""
 
-    pairs: Sequence[Move] = ()
+    pairs: Sequence[KeyMove] = ()
     unpaired: int = 0
     """Events that may be one half of a change of the key: which one is the other half is not known."""
 
@@ -62,7 +62,7 @@ def spot_of(position: str, transaction: str | None) -> Spot | None:
     return identity(position).rsplit(".", 2)[0], transaction
 
 
-def of_row(events: RowEvents, each: Identity, steps: Iterable[Step]) -> Moves:
+def of_row(events: RowEvents, each: Identity, steps: Iterable[Step]) -> MovesFound:
     """Return the changes of a row's key that two events make.
 
     Args:
@@ -75,7 +75,7 @@ def of_row(events: RowEvents, each: Identity, steps: Iterable[Step]) -> Moves:
     own = {(step.file, step.place, step.row) for step in halves}
     spots = list(dict.fromkeys(spot for step in halves if (spot := _spot_of(step)) is not None))
     rows = _rows_at(events, each, spots) if spots else {}
-    found, unpaired = list[Move](), 0
+    found, unpaired = list[KeyMove](), 0
     for spot in spots:
         mine = [row for row in rows.get(spot, ()) if (row.file, row.place, row.row) in own]
         for row in _each_once(mine):
@@ -86,9 +86,9 @@ def of_row(events: RowEvents, each: Identity, steps: Iterable[Step]) -> Moves:
             keys = replace(events.reader, key=each.era.key).keys(partner)
             later = row.operation == Operation.DELETE
             lends = later and bool(partner.partial and partner.absent)
-            found += [move for key in keys if (move := Move(key, later, lends)) not in found]
+            found += [move for key in keys if (move := KeyMove(key, later, lends)) not in found]
             unpaired += not keys
-    return Moves(found, unpaired)
+    return MovesFound(found, unpaired)
 
 
 def partner_of(row: LogRow, at_place: Iterable[LogRow]) -> tuple[LogRow | None, bool]:

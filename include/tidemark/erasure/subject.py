@@ -9,7 +9,7 @@ from typing import Any
 from pyiceberg.table import Table
 
 from tidemark.ddl.lineages import Segment
-from tidemark.erasure.copies import Copies, copies_of
+from tidemark.erasure.copies import CopiesOfTable, copies_of
 from tidemark.erasure.keys import keys_of, require_decided
 from tidemark.erasure.matches import Match
 from tidemark.errors import ConfigurationError
@@ -48,7 +48,7 @@ class ErasedRow:
     """Its keys, each in the era in which it had it."""
     unpaired: int = 0
     """Events of which nobody knows whether they are half of a move to another key (``moves``)."""
-    copies: Copies = field(default_factory=Copies)
+    copies: CopiesOfTable = field(default_factory=CopiesOfTable)
     """What tools made of its table."""
 
     @property
