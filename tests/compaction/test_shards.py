@@ -71,7 +71,10 @@ RUNS = [
         NAMED_A.ddl(10, "RENAME COLUMN a TO b"), NAMED_A.put(11, {"id": 1, "b": "a-0001"}, id=1, b="a-0003"),
         LATE_3.truncate(10),
     ],
-    [LATE_2.put(1, id=1), LATE_1.put(7, id=9), WIDE_A.put(2, {"id": 1, "n": 1}, id=1, n=2)],
+    [
+        LATE_2.put(1, id=1), LATE_1.put(7, id=9), WIDE_A.put(2, {"id": 1, "n": 1}, id=1, n=2),
+        Log("_named_b_gho").put(2, id=1, a="a-0002"),
+    ],
 ]  # fmt: skip
 if not PROVING:  # the TRUNCATE of one shard in the first run, and what comes late below it in the second
     first, second, third = RUNS
@@ -132,6 +135,11 @@ def test_a_shard_is_what_its_events_lead_to(case: Case, ways: Ways) -> None:
     columns = {name for other in SHARDS if other.seat.table == case.seat.table for name in other.columns}
     others = {name for row in rows for name, value in row.items() if value is not None and not name.startswith("_cdc_")}
     assert others <= {"shard", *columns}
+
+
+def test_the_copy_of_a_shard_is_not_published(ways: Ways, lake: Lake) -> None:
+    """A tool fills it while the shard itself is quiet; no entry of the source file is for it, nor are its masks."""
+    assert "_named_b_gho" not in {name for *_, name in lake.catalog.list_tables("folded")}
 
 
 def test_runs_and_a_rebuild_agree(ways: Ways, lake: Lake) -> None:

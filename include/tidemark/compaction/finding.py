@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from tidemark.compaction import dotted_names, renamed
+from tidemark.compaction import dotted_names, renamed, tool_tables
 from tidemark.compaction.run import Run, Standing
 from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages, history_of
+from tidemark.ddl.stated_tables import with_events
 from tidemark.errors import IncompatibleSchemaError
 from tidemark.events import Operation, TableId
 from tidemark.lake.filters import above, among, at_most, equals
@@ -158,14 +159,12 @@ def _contents(run: Run, standing: Standing, withheld: Mapping[str, Withheld]) ->
 
 def _left_out(run: Run, contents: Mapping[str, Sequence[ContentRow]]) -> list[str]:
     """Return the tables that schema-change tools made, which are not published; one that is published stays so."""
-    if run.source.migration_tables:
+    new = {name: rows[0].name for name, rows in contents.items()}
+    if not any(map(migrations.belongs_to, new.values())):
         return []
-    known = contents.keys() | run.published.keys()
-    found = [
-        name
-        for name, rows in contents.items()
-        if name not in run.published and migrations.is_tools_own(name.removesuffix(rows[0].name), rows[0].name, known)
-    ]
+    known = {name: name.rpartition(".")[2] for name in {*with_events(run.ledger), *run.published}}
+    own = tool_tables.unpublished(run.source, known | new)
+    found = [name for name in new if name in own and not run.routed.stays(name, own, run.published)]
     for name in found:
         log.info("migration_table_not_published", source=run.source.source, table=name)
     return found

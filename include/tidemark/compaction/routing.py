@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tidemark.compaction import tool_tables
 from tidemark.events import TableId
 from tidemark.ledger.ledger import BY_HAND, Ledger
 from tidemark.ledger.rows import TableRow
@@ -40,16 +41,20 @@ class Routing:
             published: what was published of it, folded or not.
             batch: of the last cut.
         """
-        were_folded = set(filter(routes.is_folded, published))
+        there = set(published)
+        were_folded = set(filter(routes.is_folded, there))
         if not were_folded and not routes.folds_any(source):
             return cls()
-        found: dict[str, Route] = {}
         first: dict[str, int] = {}
         newest: dict[str, int] = {}
-        for row in ledger.read("contents", columns=_IDENTITY):
-            name = row["object"]
-            if name not in found:
-                found[name] = routes.route_of(source, TableId(row["database"], row["schema"], row["name"]))
+        rows = ledger.read("contents", columns=_IDENTITY)
+        tables = {row["object"]: TableId(row["database"], row["schema"], row["name"]) for row in rows}
+        found = {name: routes.route_of(source, table) for name, table in tables.items()}
+        for name in _left_out(source, tables, found, there):
+            del found[name]
+        for row in rows:
+            if (name := row["object"]) not in found:
+                continue
             first[name] = min(row["batch"], first.get(name, row["batch"]))
             if row["batch"] <= batch:
                 into = found[name].folded or name
@@ -71,6 +76,17 @@ class Routing:
     def shards_of(self, name: str) -> list[str]:
         """Return the tables that are folded under a name, sorted; none for a table of its own."""
         return sorted(table for table in self.folded if self.name_of(table) == name) if routes.is_folded(name) else []
+
+    def stays(self, name: str, own: Container[str], published: Container[str]) -> bool:
+        """Return whether a table of a schema-change tool is published already, alone or with others of tools.
+
+        Args:
+            name: of the table.
+            own: the tables that tools made.
+            published: what is published.
+        """
+        into = self.name_of(name)
+        return into in published and all(each in own for each in self.shards_of(into))
 
     def current(self, published: Mapping[str, TableRow]) -> dict[str, TableRow]:
         """Return the rows of tables that are still made as they were published."""
@@ -106,3 +122,22 @@ class Routing:
             ledger.answered({table: requests[table] for table in moved})
             requests = ledger.rebuild_requests()
         return requests
+
+
+def _left_out(
+    source: Source, tables: Mapping[str, TableId], found: Mapping[str, Route], published: Collection[str]
+) -> list[str]:
+    """Return the tables that schema-change tools made, and that go where none but others of these do.
+
+    They are not published, but for those that were: so nothing is behind for their sake.
+
+    Args:
+        source: the source file.
+        tables: that have events, by the source's names.
+        found: where each of them goes.
+        published: what was published of the source.
+    """
+    own = tool_tables.unpublished(source, {name: table.name for name, table in tables.items()})
+    into = {name: route.folded or name for name, route in found.items()}
+    kept = {into[name] for name in tables.keys() - own} | {*published}
+    return [name for name in own if into[name] not in kept]
