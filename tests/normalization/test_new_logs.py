@@ -46,6 +46,26 @@ def test_loads_are_raised_with_their_rows() -> None:
     assert (reloaded.position, reloaded.load) == ((4, 4), (4,))
 
 
+@pytest.mark.parametrize("name", ["_orders_gho", "__orders_new", "lhmn_orders", "_orders_del"])
+def test_tables_that_tools_made_rank_with_the_one_that_they_were_made_for(name: str) -> None:
+    """The copy takes the table's name, and what its statements changed is the table's from there on."""
+    own = TableId("shop", None, name)
+    stated = SchemaChange(table=own, position=changed(7), statement="...", committed_at=160)
+    logs = NewLogs(tables={"shop.orders": (150,), "shop.*": (120, 130)})
+    assert [each.position for each in _decoded(stated, logs)] == [(3, 7)]
+    both = NewLogs(tables={f"shop.{name}": (110, 120), "shop.orders": (150,)})
+    assert [each.position for each in _decoded(stated, both)] == [(5, 7)]
+    assert [each.position for each in _decoded(stated, NewLogs(tables={"shop.items": (150,)}))] == [(1, 7)]
+
+
+def test_a_load_of_a_table_is_none_of_its_copy() -> None:
+    """Rows of the copy that rank with those of the table replace nothing."""
+    copy, logs = TableId("shop", None, "_orders_gho"), NewLogs(tables={"shop.orders": (150,)})
+    row = ChangeEvent(table=copy, operation=Operation.SNAPSHOT, position=loaded(4), committed_at=160)
+    (event,) = _decoded(row, logs)
+    assert (event.position, event.load) == ((2, 4), None)
+
+
 def test_statements_rank_with_the_events() -> None:
     """Else a column's new name would not hold for them."""
     (statement,) = _decoded(SchemaChange(table=TABLE, position=changed(7), statement="...", committed_at=120))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidemark.compaction import renamed
+from tidemark.compaction.comparable_places import ComparablePlaces
 from tidemark.compaction.recorded_names import followed_before, recorded_names
+from tidemark.compaction.unplaced_copies import doubts_about_copies
 from tidemark.compaction.unplaced_statements import Moved, doubts_about_statements
 from tidemark.lake.lake import Lake
 from tidemark.ledger import cuts
@@ -39,9 +41,11 @@ def doubts_by_table(
     found = doubts_of_cut(source, ledger, cut, into)
     recorded = recorded_names(lake, ledger, [row.object for row in rows])
     followed = Followed(now.followed, before.followed | followed_before(recorded, ledger.ddl() if recorded else ()))
-    of_renames = doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed)
-    of_statements = doubts_about_statements(ledger, source, Moved(rows, cut.batch, folded, now))
-    for name, doubts in [*of_renames.items(), *of_statements.items()]:
+    comparable = ComparablePlaces(ledger, source, cut.batch).comparable
+    of_renames = doubts_about_renames(ledger, rows, cut.batch, folded=folded, followed=followed, comparable=comparable)
+    moved = Moved(rows, cut.batch, folded, now)
+    of_statements, of_copies = (of(ledger, source, moved) for of in (doubts_about_statements, doubts_about_copies))
+    for name, doubts in [*of_renames.items(), *of_statements.items(), *of_copies.items()]:
         found[name] = [*found.get(name, ()), *doubts]
     of_tables: dict[str, list[Doubt]] = {}
     for name, doubts in found.items():

@@ -11,6 +11,7 @@ import structlog
 
 from tidemark.compaction import dotted_names, renamed, tool_tables
 from tidemark.compaction.run import Run, Standing
+from tidemark.compaction.unplaced_copies import names_of_copies
 from tidemark.ddl import migrations
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages, history_of
@@ -58,6 +59,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
     own = {name: table for name, table in tables.items() if not is_folded(name)}
     targets = targets_of(run.source, own, run.ledger.targets(), first)
     finds, expired = {}, Expired(run.lake, run.source.source)
+    copied = names_of_copies(run, lineages)
     for name in sorted(tables):
         own_history = SchemaHistory() if is_folded(name) else _followed(run, name, known.get(name))
         after, emptied = standing.batch_of(name), [each.position for each in own_history.emptyings]
@@ -84,7 +86,7 @@ def find_tables(run: Run, lineages: Lineages) -> dict[str, Found]:
             moves=found.moves and moving,
             moves_ever=moving,
             history=shard_rules.table_history(found) if found.shards else own_history,
-            apart=schema_policies.names_apart(_histories_of(run, name, known), own_history),
+            apart=(*schema_policies.names_apart(_histories_of(run, name, known), own_history), *copied(name)),
             common_path=common_path,
             called=run.source.table_for(name).rename,
             problem=found.problem or (f"{name}: {problem}" if problem else None),

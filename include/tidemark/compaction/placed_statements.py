@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from tidemark.ddl.migrations import reloads_of
 from tidemark.ddl.rename_statements import drops_any, named_in
 from tidemark.ddl.stated_tables import KnownTables
 from tidemark.events import TableId
@@ -56,7 +57,8 @@ def rank_alike(source: Source, row: StatementRow, names: Collection[str]) -> boo
     Each load of ``reloads`` raises the positions of a table (``normalization.new_logs``).
     """
     table = str(TableId(row.database, row.schema, row.name or ""))
-    reloads = [source.table_for(name).reloads for name in {table, *names}]
+    declared = {name: entry.reloads for name, entry in source.tables.items()}
+    reloads = [reloads_of(declared, name) for name in {table, *names}]
     if row.at is None or not any(reloads):
         return not any(reloads)
     return len({sum(moment <= row.at for moment in each) for each in reloads}) == 1
@@ -81,6 +83,12 @@ class DumpOrders:
 
 OFFSET = "011"
 """Second part of a position that is the offset of a Kafka record (``Message.order``)."""
+
+
+def order_of(position: str) -> list[str]:
+    """Return the beginning of a place in the dump that places in the same order share: log, kind and partition."""
+    parts = position.split(".")
+    return parts[:3] if parts[1] == OFFSET else parts[:2]
 
 
 def _contradicts(span: SpanRow, position: str, at: datetime) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from tidemark.compaction.placed_statements import OFFSET, DumpOrders, rank_alike
+from tidemark.compaction.placed_statements import OFFSET, DumpOrders, order_of, rank_alike
 from tidemark.ddl.history import SchemaHistory, histories
 from tidemark.ddl.lineages import Lineages
 from tidemark.events import Operation, TableId
@@ -191,21 +191,15 @@ def _is_apart(span: SpanRow, position: str) -> bool:
     Rows of another log (``log_restarts``) are compared by the log. Where the lowest row is of an earlier log, or was
     loaded, it is not known in which partition the rows of the statement's log begin: in the first one at the lowest.
     """
-    log, order = position.partition(".")[0], _order_of(position)
+    log, order = position.partition(".")[0], order_of(position)
     oldest, newest = ((end or "").partition(".")[0] for end in (span.oldest, span.newest))
     if newest < log or oldest > log:
         return False
-    if newest > log or _order_of(span.newest) != order:
+    if newest > log or order_of(span.newest) != order:
         return True
     if oldest == log:
-        return _order_of(span.oldest or "") != order
+        return order_of(span.oldest or "") != order
     return order[1] == OFFSET and order[2] != _FIRST
-
-
-def _order_of(position: str) -> list[str]:
-    """Return the beginning of a place in the dump that places in the same order share: log, kind and partition."""
-    parts = position.split(".")
-    return parts[:3] if parts[1] == OFFSET else parts[:2]
 
 
 def _doubt(name: str, found: Sequence[tuple[AlteringStatement, Unplaced]], texts: Mapping[str, str]) -> Doubt:

@@ -218,10 +218,8 @@ def by_statements(
             old, new = (known.normal(named, row) for named in (change.table, change.new))
             taking, swapped = known.claimants(change.new, row, renames=True), swaps.has(row, change)
             changed = copies.renamed(old, new, stated) if taking else []
-            for name, each in itertools.product(taking, changed if swapped or unsure else ()):
-                found.setdefault(name, []).append(
-                    each if unsure else each._replace(change=certain(each.change, taking))
-                )
+            for name, each in itertools.product(taking, changed if swapped and not unsure else ()):
+                found.setdefault(name, []).append(each._replace(change=certain(each.change, taking)))
             # In a swap of tables, with which tools rebuild a table, rows go on under the old name.
             if swapped or not arrived.isdisjoint(tables):
                 continue
@@ -231,6 +229,8 @@ def by_statements(
                 continue
             tables = known.claimants(known.renamed_by(later, change.table, row), row) or tables
             tables = tables or known.perhaps_meant(change.table, row)
+            if unsure and isinstance(change, ddl_changes.RenameColumn):
+                tables = (*tables, *known.made_for(known.normal(change.table, row)))
         for name in tables:
             found.setdefault(name, []).append(Stated(row, change if unsure else certain(change, tables), order))
     return {name: _history(changes) for name, changes in found.items() if name in known}

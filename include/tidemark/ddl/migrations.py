@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from tidemark.ddl.changes import AlterCopy, CreateCopy, DropTable, OfCopies, Truncate, Unparsed
 from tidemark.ddl.stated import Stated
+from tidemark.values.declared_types import entry_for
+
+T = TypeVar("T")
 
 _TABLES = re.compile(
     r"_(?P<gh_ost>.+?)(?:_[0-9]{14})?_(?:gho|ghc|ghk|del)|_+(?P<pt>.+)_(?:new|old)|__osc_(?:new|old|chg)_(?P<osc>.+)|"
@@ -82,6 +86,22 @@ def originals(database: str, own: str, known: Iterable[str]) -> list[str]:
     begin = f"{database}{made_for}"
     longer = (name for name in known if name.startswith(begin) and name != begin) if is_shortened(own) else ()
     return [begin, *sorted(longer)]
+
+
+def reloads_of(declared: Mapping[str, Sequence[T]], table: str) -> Sequence[T]:
+    """Return the moments at which a table was loaded anew; of a tool's table, those of the one that it was made for.
+
+    Positions of the two are compared where the copy takes the table's name. A tool's table with moments under its own
+    whole name has these.
+
+    Args:
+        declared: the moments, by table or pattern (``reloads``).
+        table: as source files name it.
+    """
+    database, dot, name = table.rpartition(".")
+    own = (table,) if declared.get(table) else ()
+    named = (*own, *originals(database + dot, name, declared), table)
+    return next(filter(None, (entry_for(declared, each) for each in named)), ())
 
 
 def is_copy(name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
 from tidemark.ddl.changes import Change, Name, RenameTable, Unparsed
+from tidemark.ddl.migrations import originals
 from tidemark.ddl.stated import Stated
 from tidemark.events import TableId
 from tidemark.ledger.ledger import Ledger
@@ -119,6 +120,11 @@ class KnownTables:
             theirs = {folded for folded in found if not databases.isdisjoint(folded.split(".")[:-1])}
             found = [folded for folded in found if folded in theirs or "." not in folded] if theirs else found
         return tuple(chain.from_iterable(self._alike[folded] for folded in found))
+
+    def made_for(self, name: str) -> tuple[str, ...]:
+        """Return the tables for which a schema-change tool may have made one of a name; none for any other name."""
+        database, dot, own = name.casefold().rpartition(".")
+        return tuple(chain.from_iterable(map(self.alike, originals(database + dot, own, self._alike))))
 
     def normal(self, named: Name | None, row: StatementRow) -> str:
         """Return a name as names are compared: without its case, unless two tables differ in it alone."""

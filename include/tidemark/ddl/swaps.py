@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
@@ -44,7 +45,11 @@ class Swaps:
         self._known = known
         self._found: set[_Step] = set()
         aside: dict[str, _Step] = {}
-        self._steps = sorted(step for row in rows for step in _steps(row, known))
+        self._ends = defaultdict[str, list[StatementRow]](list)
+        steps = [(step, row) for row in rows for step in _steps(row, known)]
+        for step, row in steps:
+            self._ends[step.old].append(row)
+        self._steps = sorted(step for step, _ in steps)
         for _, group in groupby(self._steps, lambda step: step.position):
             self._read(list(group), aside)
 
@@ -56,10 +61,9 @@ class Swaps:
         """Return the copies that a statement puts in the place of tables, each with the table."""
         return [(step.old, step.new) for step in _steps(row, self._known) if step.takes and step in self._found]
 
-    def begin_of(self, name: str, position: str) -> str:
-        """Return from where on a name is that of the table that has it at a place: it was dropped or renamed there."""
-        ends = (step.position for step in self._steps if step.old == name and step.position < position)
-        return max(ends, default="")
+    def ends_of(self, name: str) -> list[StatementRow]:
+        """Return the statements that dropped the table of a name, or gave it another one."""
+        return self._ends.get(name, [])
 
     def names_of(self, row: StatementRow) -> tuple[frozenset[str], frozenset[str]]:
         """Return the names that swaps of a statement take from copies, and those that they give to what goes aside."""

@@ -3,19 +3,21 @@
 After a failover, an upgrade or a restore, the new log counts from the beginning, so its positions lie below those of
 the old log. The source file says when that was (``log_restarts``), and when tables were loaded again by tools that do
 not mark their loads (``reloads``). Both raise the first part of a position, 0 for loaded rows and 1 for changes, by two
-for each of these moments that an event does not lie before. So what came later ranks above everything before it.
+for each of these moments that an event does not lie before. So what came later ranks above everything before it. Tables
+that schema-change tools made are raised with the table that they were made for, as they take its name.
 """
 
 from __future__ import annotations
 
 import functools
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
 
+from tidemark.ddl.migrations import reloads_of
 from tidemark.dumps.listing import moments
 from tidemark.errors import UnknownTimeError
 from tidemark.events import ChangeEvent, Event, Message, Operation, Quarantined, SchemaChange, TableId
@@ -45,24 +47,37 @@ def ranked(decode: Decode, logs: NewLogs) -> Decode:
     An event counts by its commit time, else by the time of its capture, of its Kafka record or of its dump's interval.
     A message is set aside if it has none of them.
     """
-    reloads_of = functools.lru_cache(maxsize=4096)(lambda name: entry_for(logs.tables, name) or ())
+    moments_of = functools.lru_cache(maxsize=4096)(lambda name: _Reloads.of(logs, name))
 
     def decoded(message: Message) -> list[Event] | Quarantined:
         events = decode(message)
         if isinstance(events, Quarantined):
             return events
         try:
-            return [_ranked(event, message, logs, reloads_of) for event in events]
+            return [_ranked(event, message, logs, moments_of) for event in events]
         except UnknownTimeError as error:
             return Quarantined(error.reason, str(error))
 
     return decoded
 
 
-def _ranked(event: Event, message: Message, logs: NewLogs, reloads_of: Callable[[str], Any]) -> Event:
+class _Reloads(NamedTuple):
+    """When a table was loaded anew."""
+
+    moments: Sequence[int]
+    """Epoch µs, in order; of a tool's table, when the table was that it was made for."""
+    loads: bool
+    """Whether rows of the table itself were loaded then."""
+
+    @classmethod
+    def of(cls, logs: NewLogs, table: str) -> _Reloads:
+        return cls(reloads_of(logs.tables, table), bool(entry_for(logs.tables, table)))
+
+
+def _ranked(event: Event, message: Message, logs: NewLogs, moments_of: Callable[[str], _Reloads]) -> Event:
     if not isinstance(event, (ChangeEvent, SchemaChange)):
         return event
-    reloads = reloads_of(str(event.table or TableId(None, None, "")))
+    reloads, loads = moments_of(str(event.table or TableId(None, None, "")))
     if not (logs.source or reloads):
         return event
     at = _time(event, message, logs.zone)
@@ -74,7 +89,7 @@ def _ranked(event: Event, message: Message, logs: NewLogs, reloads_of: Callable[
     if isinstance(event, SchemaChange):
         return msgspec.structs.replace(event, position=position)
     load = None if event.load is None else _raised(event.load, rank)
-    if reloaded and event.operation is Operation.SNAPSHOT and load is None:
+    if reloaded and loads and event.operation is Operation.SNAPSHOT and load is None:
         load = (rank,)
     return msgspec.structs.replace(event, position=position, load=load)
 

@@ -8,18 +8,18 @@ load after the rename settles it, and so does a statement that empties the table
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidemark.ddl.history import histories
 from tidemark.ddl.stated_tables import with_events
-from tidemark.ddl.table_renames import TableRename, TableRenames
+from tidemark.ddl.table_renames import Comparable, TableRename, TableRenames, always
 from tidemark.lake.filters import at_most, equals
 from tidemark.ledger import cuts
 from tidemark.ledger.check_rows import RENAMED
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.order_rows import SpanRow
-from tidemark.ledger.rows import StatementRow, TableRow
+from tidemark.ledger.rows import TableRow
 from tidemark.ledger.states import CutState
 from tidemark.quality.doubt import Doubt
 from tidemark.quality.unplaced_loads import UNPLACED_LOAD
@@ -35,7 +35,13 @@ class Followed(NamedTuple):
 
 
 def doubts_about_renames(
-    ledger: Ledger, rows: Iterable[TableRow], batch: int, *, folded: Mapping[str, str], followed: Followed
+    ledger: Ledger,
+    rows: Iterable[TableRow],
+    batch: int,
+    *,
+    folded: Mapping[str, str],
+    followed: Followed,
+    comparable: Comparable = always,
 ) -> dict[str, list[Doubt]]:
     """Return the doubts about tables that a cut moves for the first time since they were renamed.
 
@@ -45,15 +51,16 @@ def doubts_about_renames(
         batch: the last batch that the cut holds.
         folded: tables that are folded into one of these, and its name.
         followed: the statements whose renames are followed.
+        comparable: whether places of two messages can be compared.
     """
     built = {row.object for row in rows}
     objects = built | {name for name, into in folded.items() if into in built}
     statements = [row for row in ledger.ddl() if row.batch <= batch] if objects else []
     if not statements:
         return {}
-    renames = {
-        name: of_table for name, of_table in _renames(ledger, statements, batch, objects).items() if name in objects
-    }
+    # What a statement means depends on all tables that there are, and not only on those that are built.
+    stated = TableRenames(statements, {*objects, *with_events(ledger)})
+    renames = {name: each for name, each in _renames(ledger, stated, batch, comparable).items() if name in objects}
     if not renames:
         return {}
     moved, settled = last_moved(ledger), histories(ledger, renames)
@@ -73,16 +80,10 @@ def doubts_about_renames(
     return {name: doubts for name, doubts in found.items() if doubts}
 
 
-def _renames(
-    ledger: Ledger, statements: Sequence[StatementRow], batch: int, built: Collection[str]
-) -> dict[str, list[TableRename]]:
-    """Return the renames of each table, and the swaps that may have put an empty table in the place of one with rows.
-
-    What a statement means depends on all tables that there are, and not only on those that are ``built``.
-    """
-    renames = TableRenames(statements, {*built, *with_events(ledger)})
-    found = defaultdict(list, renames.by_table())
-    for name, swaps in renames.unfilled_swaps(ledger.spans(at_most("batch", batch))).items():
+def _renames(ledger: Ledger, stated: TableRenames, batch: int, comparable: Comparable) -> dict[str, list[TableRename]]:
+    """Return the renames of each table, and the swaps that may have put an empty table in place of one with rows."""
+    found = defaultdict(list, stated.by_table())
+    for name, swaps in stated.unfilled_swaps(ledger.spans(at_most("batch", batch)), comparable).items():
         spans = ledger.spans(equals("object", name), at_most("batch", batch))
         found[name] += [each for each in swaps if any(_begins_before(span, each.position) for span in spans)]
     return {name: sorted(of_table, key=lambda each: (each.position, each.batch)) for name, of_table in found.items()}
@@ -127,11 +128,14 @@ def last_moved(ledger: Ledger) -> dict[str, int]:
 
 def _reason(name: str, rename: TableRename) -> str:
     if rename.copy:
+        seen, since = f"No event of {rename.copy} came for it", "Capture the rows of such copies, too"
+        if rename.unplaced:
+            seen = f"Events of {rename.copy} came in another order of the dump, and may be of an earlier copy"
+            since = "Let the source have one topic, and the table and its copies one partition"
         return (
-            f"a copy took its name, as schema-change tools do it: {without_values(rename.statement)}. No event of "
-            f"{rename.copy} came for it, so the copy may have been empty, and {name} would hold rows that the source "
-            "does not have. If a tool filled the copy, approve the cut; else load the table anew. Capture the rows of "
-            "such copies, too, so that no cut waits for it"
+            f"a copy took its name, as schema-change tools do it: {without_values(rename.statement)}. {seen}, so the "
+            f"copy may have been empty, and {name} would hold rows that the source does not have. If a tool filled the "
+            f"copy, approve the cut; else load the table anew. {since}, so that no cut waits for it"
         )
     parts = ""
     if rename.together:
