@@ -194,6 +194,13 @@ _TOLD = [
         shares=True,
     ),
     *_cases(
+        IN_PARTS, "partial_and_a_late_default", "id a c n", [(1, "x", "z", 5), (2, "x", "y", 5), (3, "q", "q", 1)],
+        lambda t: [
+            t.put(1, id=1, a="x", c="y"), t.put(2, id=2, a="x", c="y"), t.put(12, {"id": 1}, id=1, a=..., c="z"),
+        ],
+        lambda t: [t.ddl(10, "ADD COLUMN n int DEFAULT 5"), t.put(13, id=3, a="q", c="q", n=1)],
+    ),
+    *_cases(
         IN_PARTS, "partial_and_a_default", "id a c n", [(1, "x", "z", 5), (2, "x", "q", 5), (8, None, "q", 5)],
         lambda t: [t.put(1, id=1, a="x", c="y"), t.put(2, id=2, a="x", c="y")],
         lambda t: [
