@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 _OWN = pytest.StashKey[str]()
 _JVM: pytest.StashKey[OneJvm] = pytest.StashKey()
+_WITH_SPARK = pytest.StashKey[set[Path]]()
+_MEMORY = Path("/dev/shm")  # noqa: S108  each run makes a folder there that is closed to others
+_ROOM = 8 * 2**30
+"""Bytes: a run of all tests needs up to one gibibyte, `make prove` three."""
 _NAME_LENGTH = 50
 """Letters that the name of a test lends to the names of its sources."""
 _SECONDS = {"airflow": 40, "slow": 20, "spark": 2, "lake": 0.5}
@@ -54,7 +59,21 @@ def pytest_configure(config: pytest.Config) -> None:
     at its next checkpoint: a run beside this one would end this one's databases.
     """
     if not config.option.basetemp:
-        config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="tidemark-tests-")
+        config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="tidemark-tests-", dir=_memory())
+
+
+def _memory() -> Path | None:
+    """Return Linux's folder whose files lie in memory, where it has plenty; else None, for the system's own choice.
+
+    A run makes and removes tens of thousands of small files. On a disk this takes twice the system's time.
+    """
+    if (
+        _MEMORY.is_dir()
+        and psutil.virtual_memory().available > 2 * _ROOM
+        and psutil.disk_usage(str(_MEMORY)).free > _ROOM
+    ):
+        return _MEMORY
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -117,8 +136,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("prove")])
         items[:] = [item for item in items if not item.get_closest_marker("prove")]
     seconds: defaultdict[Path, float] = defaultdict(float)
+    config.stash[_WITH_SPARK] = set()
     for item in items:
         used = {*(mark.name for mark in item.iter_markers()), *getattr(item, "fixturenames", ())}
+        if "spark" in used:
+            config.stash[_WITH_SPARK].add(item.path)
         seconds[item.path] += next((weight for name, weight in _SECONDS.items() if name in used), 0)
     items.sort(key=lambda item: -seconds[item.path])
 
@@ -160,7 +182,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _lake_of_its_own(home: Path) -> Iterator[None]:
+def _lake_of_its_own(home: Path, request: pytest.FixtureRequest) -> Iterator[None]:
     """Let each module begin with an empty lake.
 
     Two modules that use one name for a source would else see each other's rows, in the one order that puts them on
@@ -169,6 +191,9 @@ def _lake_of_its_own(home: Path) -> Iterator[None]:
     all sources shows the days up to the newest of any source.
     """
     yield
+    if request.node.path in request.config.stash[_WITH_SPARK]:
+        # A proxy of py4j that was called once refers to itself. Until Python frees it, the JVM keeps its plan and rows.
+        gc.collect()
     empty_lake(home)
     shutil.rmtree(home / "quality" / "site", ignore_errors=True)
 

@@ -26,6 +26,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from support.rounds import how_many
 from tidemark.dumps import beyond_limit, containers, datahub_csv, stored_file
 from tidemark.dumps.beyond_limit import Header, header_of
 from tidemark.dumps.wrapping import Wrapping
@@ -53,7 +54,8 @@ json_values = st.recursive(
 )
 json_objects = st.dictionaries(st.text(), json_values, max_size=3)
 steps = st.sampled_from([1, 2, 3, 7, 64, 1 << 20])
-relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+_EXAMPLES = how_many(usually=50, proving=120)
+relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=_EXAMPLES)
 
 
 def write(folder: Path, name: str, content: bytes) -> str:
@@ -86,6 +88,7 @@ def dumped(messages: Sequence[Any], **options: Any) -> list[bytes]:
     return [json.dumps(message, **options).encode() for message in messages]
 
 
+@pytest.mark.more
 @relaxed
 @given(
     messages=st.lists(json_values, max_size=6),
@@ -110,6 +113,7 @@ def test_json_lines_come_back_verbatim(
     assert places_and_values(path, batch_bytes=step, batch_messages=2) == expected
 
 
+@pytest.mark.more
 @relaxed
 @given(
     messages=st.lists(json_values, max_size=6),
@@ -129,6 +133,7 @@ def test_array_comes_back_verbatim(
     assert containers.inspect(path).container == "json_array"
 
 
+@pytest.mark.more
 @relaxed
 @given(
     first=st.dictionaries(st.text(), json_values, min_size=1, max_size=2),
@@ -160,6 +165,7 @@ records = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.more
 @relaxed
 @given(
     wrapped=st.lists(records, min_size=1, max_size=6),
@@ -187,6 +193,7 @@ def test_kafka_lines_come_back_verbatim(
     assert containers.inspect(path).kafka
 
 
+@pytest.mark.more
 @relaxed
 @given(wrapped=st.lists(records, min_size=1, max_size=6), kind=st.sampled_from([pa.binary(), pa.string()]), step=steps)
 def test_kafka_parquet_comes_back_verbatim(
@@ -393,6 +400,7 @@ def quoted(cell: str | None, *, always: bool) -> str:
     return '"' + cell.replace('"', '""') + '"' if must else cell
 
 
+@pytest.mark.more
 @relaxed
 @given(
     table=st.lists(st.tuples(st.integers(0), cells, cells), max_size=6),
@@ -643,6 +651,7 @@ def test_parquet_bomb_of_tuple_rows_is_refused(tmp_path: Path) -> None:
         parquet_row(tmp_path, c=value)
 
 
+@pytest.mark.more
 @relaxed
 @given(count=st.integers(1, 40), suffix=st.sampled_from([".gz", ".zst", ".bz2"]), share=st.floats(0, 1))
 @example(count=3, suffix=".gz", share=0.0)
@@ -654,6 +663,7 @@ def test_cut_compressed_file_is_refused(tmp_path: Path, count: int, suffix: str,
         containers.inspect(path)
 
 
+@pytest.mark.more
 @relaxed
 @given(count=st.integers(1, 20), cut=st.integers(0, 200))
 def test_cut_plain_lines_are_refused_or_fewer(tmp_path: Path, count: int, cut: int) -> None:
@@ -670,6 +680,7 @@ def test_cut_plain_lines_are_refused_or_fewer(tmp_path: Path, count: int, cut: i
         assert [line for line in whole if line] == lines[: len([line for line in whole if line])]
 
 
+@pytest.mark.more
 @relaxed
 @given(data=st.data(), suffix=st.sampled_from([".gz", ".bz2", ".zst"]))
 def test_flipped_bit_is_refused_or_harmless(tmp_path: Path, data: st.DataObject, suffix: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.cases import Case, case_name, cases
+from support.rounds import how_many
 from tidemark import formats
 from tidemark.errors import DecodeError
 from tidemark.events import ChangeEvent, Event, Message, Operation
@@ -108,18 +109,18 @@ def test_row_changes_follow_the_order_of_the_dump(case: Case) -> None:
                 assert [event.position for event in first] <= [event.position for event in second]
 
 
-@pytest.mark.parametrize(
-    ("case", "message"), MESSAGES, ids=[f"{case_name(case)}-{message.place}" for case, message in MESSAGES]
-)
-def test_a_truncated_message_is_set_aside(case: Case, message: Message) -> None:
+@pytest.mark.parametrize("case", ALL, ids=case_name)
+def test_a_truncated_message_is_set_aside(case: Case) -> None:
     """A message that was cut off anywhere raises a DecodeError and nothing else; cut off JSON is never a message."""
-    value = message.value or b""
-    for end in range(0, len(value), max(1, len(value) // 40)):
-        (result,) = decoded(case, [msgspec.structs.replace(message, value=value[:end])])
-        assert isinstance(result, str) or not message.file.endswith(".jsonl")
+    for message in case.messages:
+        value = message.value or b""
+        for end in range(0, len(value), max(1, len(value) // 40)):
+            (result,) = decoded(case, [msgspec.structs.replace(message, value=value[:end])])
+            assert isinstance(result, str) or not message.file.endswith(".jsonl"), message.place
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@pytest.mark.more
+@settings(max_examples=how_many(usually=150, proving=400), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_raise_decode_errors_only(data: st.DataObject) -> None:
     """Whatever bytes a message holds, decoding gives events or a DecodeError, and never half the rows."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from support import dts_records
 from support.cases import FIXTURES
+from support.rounds import how_many
 from tidemark.demo.renderers.dts_schema import NAMESPACE
 from tidemark.errors import (
     DecodeError,
@@ -601,7 +602,8 @@ MYSQL_VALUES: dict[str, tuple[int, Any]] = {
 }  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.more
+@settings(max_examples=how_many(usually=100, proving=300), deadline=None)
 @given(data=st.data())
 def test_any_record_is_read_as_fastavro_reads_it(data: st.DataObject) -> None:
     """Fields and values are those that an independent reader of Avro finds."""

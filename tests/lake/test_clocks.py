@@ -11,6 +11,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
+from support.rounds import PROVING
 from tidemark.errors import RetriableLakeError
 from tidemark.lake import branches, clocks
 from tidemark.lake.branches import branch_from_main, head
@@ -108,6 +109,7 @@ def test_a_table_whose_times_went_back_is_mended_by_the_next_commit(
 
 
 @pytest.mark.spark
+@pytest.mark.more
 def test_spark_reads_what_a_late_clock_wrote(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Iceberg's Java library refuses a table whose times go back by more than a minute, and reads these."""
     table = _made(lake, "read")
@@ -115,8 +117,9 @@ def test_spark_reads_what_a_late_clock_wrote(spark: SparkSession, lake: Lake, mo
         _set_back(patched, 120)
         table.append(pa.table({"id": [2]}, SCHEMA))
     back = _gone_back(lake, "read_again", monkeypatch)
-    with pytest.raises(Exception, match="Expected sorted snapshot log entries"):
-        spark.table(lake.spark_name(("clocks", "read_again"))).count()
+    if PROVING:  # the library reads the metadata twenty times before it gives up, which takes a minute and a half
+        with pytest.raises(Exception, match="Expected sorted snapshot log entries"):
+            spark.table(lake.spark_name(("clocks", "read_again"))).count()
     with back.transaction() as transaction:
         transaction.set_properties({"a": "b"})
     assert [spark.table(lake.spark_name(("clocks", name))).count() for name in ("read", "read_again")] == [2, 2]

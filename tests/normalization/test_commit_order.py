@@ -232,7 +232,7 @@ def test_a_new_log_within_the_old_one_is_found() -> None:
 @pytest.mark.more
 def test_once_the_source_file_says_so_nothing_is_in_doubt() -> None:
     """In two runs, in one, or with the old log behind the new one."""
-    for seed in range(how_many(usually=12, proving=30)):
+    for seed in range(how_many(usually=6, proving=30)):
         dice = random.Random(seed)  # noqa: S311  a test's own mixing
         old = transactions(dice, 40, start=10**6, at=NOON, mark="a")
         behind = dice.randint(5, 30)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 LIBRARY = Path(__file__).parents[2] / "include" / "tidemark"
@@ -13,11 +14,14 @@ OPTIONS_OF_COMMANDS = {"cli/erase_command.py erase", "cli/jobs.py command", "sta
 """Functions with more parameters: each is an option of a command line."""
 
 
-def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for module, text in MODULES.items():
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{module} {node.name}", node
+@cache
+def _functions() -> Sequence[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    return [
+        (f"{module} {node.name}", node)
+        for module, text in MODULES.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def test_modules_have_up_to_300_lines() -> None:

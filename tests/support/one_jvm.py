@@ -14,6 +14,7 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.traceback_utils import SCCallSiteSync
 
 from tidemark.spark.java import require_java
 from tidemark.spark.session import local_settings
@@ -25,10 +26,11 @@ _ROOM = "-Xms3g -Xmn2g -XX:MetaspaceSize=256m -XX:ParallelGCThreads=2"
 _BOTH = (
     "-XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
     "-XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000 "
-    "-XX:MaxInlineLevel=9 -XX:FreqInlineSize=175 -XX:InlineSmallCode=1500"
+    "-XX:MaxInlineLevel=9 -XX:FreqInlineSize=175 -XX:InlineSmallCode=1500 -XX:SweeperThreshold=15"
 )
 """Both compilers, whatever the environment says. The optimizing one takes code at a third of what ``JVM_OPTIONS`` asks,
-and copies less into callers: code that plans is wide, and no part of it runs for long (docs/adr/0096)."""
+and copies less into callers: code that plans is wide, and no part of it runs for long (docs/adr/0096). A run does not
+fill the room for compiled code, so what is no longer used is not looked for."""
 
 
 class OneJvm:
@@ -46,6 +48,7 @@ class OneJvm:
         with log.open("w", encoding="utf-8") as out, pytest.MonkeyPatch.context() as patched:
             # Clients of Spark Connect do not say which Python works for them.
             patched.setenv("PYSPARK_PYTHON", sys.executable)
+            patched.setenv("SPARK_LOCAL_DIRS", str(log.parent / "spark"))
             self._gateway: Any = launch_gateway(conf, {"stdout": out, "stderr": out})
         self._log = log
 
@@ -75,6 +78,14 @@ def join(address: Mapping[str, str]) -> None:
         # Sessions of a JVM have neither settings nor catalogs nor views in common.
         sessions = gateway.jvm.org.apache.spark.sql.classic.SparkSession.builder().sparkContext(started)
         SparkSession(context, sessions.getOrCreate().newSession())
+        _name_no_callers(context)
+
+
+def _name_no_callers(context: SparkContext) -> None:
+    """Let Spark not look through the stacks of Python and the JVM for the line that each job is for: no UI shows it."""
+    for form in ("callSite.short", "callSite.long"):
+        context.setLocalProperty(form, "a test")
+    SCCallSiteSync._spark_stack_depth = 1  # as within a call that has named its line
 
 
 def _settings() -> dict[str, str]:
@@ -86,4 +97,6 @@ def _settings() -> dict[str, str]:
     own = {"spark.driver.memory": "6g", "spark.master": "local[*]", "spark.app.name": "tests"}
     # Of all workers together, Spark would forget the stages of a test before it counts them.
     kept = dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages"), "5000")
-    return {**local_settings(), **own, **kept, "spark.buffer.pageSize": "1m"}
+    # To free what a job sent to its tasks, Spark looks through all that jobs sent and nobody freed.
+    often = {"spark.cleaner.periodicGC.interval": "1min"}
+    return {**local_settings(), **own, **kept, **often, "spark.buffer.pageSize": "1m"}

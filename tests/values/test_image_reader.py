@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.rounds import how_many
 from tidemark.errors import UnreadableValueError
 from tidemark.events import Column, Encoding
 from tidemark.values import base64_arrays, image_reader, typed_values
@@ -151,7 +152,8 @@ TYPES = ["boolean", "int", "long", "float", "double", "date", "timestamp", "time
          "decimal(10, 2)", "decimal(38, 0)", "decimal(38, 38)"]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.more
+@settings(max_examples=how_many(usually=100, proving=300), deadline=None)
 @given(
     encoding=st.sampled_from(list(Encoding)),
     kind=st.sampled_from(TYPES),
@@ -200,7 +202,8 @@ def _agree(kind: str, raws: list[str], encoding: Encoding = Encoding.PLAIN) -> N
             assert (row["c0"], row["unreadable"]) == (Decimal(str(value)), None)
 
 
-@settings(max_examples=400, deadline=None)
+@pytest.mark.more
+@settings(max_examples=how_many(usually=150, proving=400), deadline=None)
 @given(kind=st.sampled_from(DECIMALS), encoding=st.sampled_from([Encoding.PLAIN, Encoding.TEXT]), number=NUMBERS)
 @example(kind="decimal(38, 18)", encoding=Encoding.PLAIN, number="1280865068139399865160949")
 @example(kind="decimal(38, 10)", encoding=Encoding.TEXT, number="12345678901234567890123456789012345678")
@@ -213,7 +216,8 @@ def test_a_number_is_read_whole_or_set_aside(kind: str, encoding: Encoding, numb
     _agree(kind, [json.dumps(number) if encoding is Encoding.TEXT else number], encoding)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.more
+@settings(max_examples=how_many(usually=70, proving=200), deadline=None)
 @given(
     kind=st.sampled_from(DECIMALS),
     raws=st.lists(NUMBERS | NUMBERS.map(json.dumps) | st.sampled_from(["0", "1.50", '"7"']), min_size=2, max_size=8),
