@@ -48,7 +48,7 @@ pytest: $(READY)
 
 # Seeds of each kind of generated source; each has many histories. ROUNDS=20 is for a night.
 ROUNDS ?= 2
-prove: $(READY) ## Run what takes long: generated histories, every crash window and demo source, two days of Airflow (two hours or more)
+prove: $(READY) ## Run what takes long: generated histories, every crash window and demo source, two days of Airflow (about an hour and a half on two cores)
 	TIDEMARK_PROVE=$(ROUNDS) $(PYTEST) --verbose -m "more or prove"
 
 pythons: $(READY) ## Run tests of formats, types, files, commands and README on another Python (OTHER=python3.13)
