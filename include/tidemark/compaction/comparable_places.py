@@ -13,7 +13,6 @@ from tidemark.compaction.placed_statements import OFFSET, DumpOrders, order_of
 from tidemark.ddl.migrations import reloads_of
 from tidemark.ddl.table_renames import MessagePlace
 from tidemark.formats import Placing
-from tidemark.lake.filters import at_most
 from tidemark.ledger.ledger import Ledger
 from tidemark.ledger.rows import StatementRow
 from tidemark.sources.model import Source
@@ -63,13 +62,13 @@ class ComparablePlaces:
         kinds = {self._source.traits.placing(each.position) for each in (one, other)}
         if None in kinds or len(kinds) > 1:
             return _NO_PLACE
-        if kinds == {Placing.LOG} or _rank(one.position) != _rank(other.position) or self._is_one_order:
+        if kinds == {Placing.LOG} or _rank(one.position) != _rank(other.position) or self._dumped.is_one:
             return None
         order = order_of(one.position)
         if order != order_of(other.position):
             return _APART
         # Producers choose the topic of a message by its table, and a position has no topic.
-        in_topics = order[1] == OFFSET and len(self._topics) > 1
+        in_topics = order[1] == OFFSET and self._dumped.has_topics
         return _APART if in_topics and one.table.casefold() != other.table.casefold() else None
 
     def _contradict(self, stated: StatementRow, swap: StatementRow) -> bool:
@@ -81,12 +80,8 @@ class ComparablePlaces:
         return first.at is not None and second.at is not None and first.at > second.at
 
     @cached_property
-    def _is_one_order(self) -> bool:
-        return DumpOrders(self._ledger, self._batch).is_one
-
-    @cached_property
-    def _topics(self) -> set[str]:
-        return {each.topic for each in self._ledger.offsets(at_most("batch", self._batch))}
+    def _dumped(self) -> DumpOrders:
+        return DumpOrders(self._ledger, self._batch)
 
 
 def _rank(position: str) -> int:

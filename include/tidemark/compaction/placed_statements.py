@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 
 from tidemark.ddl.migrations import reloads_of
 from tidemark.ddl.rename_statements import drops_any, named_in
@@ -71,8 +72,14 @@ class DumpOrders:
         """Read what the ledger has of the batches up to ``batch``."""
         batches = [row for row in ledger.batches(at_most("batch", batch)) if row.retry_of is None]
         noted = all(row.logs is not None for row in batches)
+        self._ledger, self._batch = ledger, batch
         self.is_one = noted and len({log for row in batches for log in row.logs or ()}) == 1
         self._spans = ledger.spans(at_most("batch", batch)) if self.is_one else []
+
+    @cached_property
+    def has_topics(self) -> bool:
+        """Whether records came in several topics of Kafka, of which a position says nothing."""
+        return len({each.topic for each in self._ledger.offsets(at_most("batch", self._batch))}) > 1
 
     def places(self, row: StatementRow, names: Collection[str]) -> bool:
         """Return whether there is one order, and the times of rows in files agree with it at a statement."""

@@ -102,8 +102,10 @@ def waiting_for(run: Run, now: Lineages, stops: Iterable[Stopped]) -> set[str]:
     changed = stale(recorded, now)
     for stop in stops:
         name = stop.found.object
-        before = known_to(run.ledger, run.source, run.standing.batch_of(name)).tables
-        if name in changed or (name in now.tables and before.get(name) != now.tables[name]):
+        after = run.standing.batch_of(name)
+        if name in changed or (
+            name in now.tables and known_to(run.ledger, run.source, after).tables.get(name) != now.tables[name]
+        ):
             found |= {name, *_partners(name, recorded, now)}
     more = set(found)
     while more:

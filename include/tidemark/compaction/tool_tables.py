@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemark.ddl.migrations import belongs_to, originals
+from tidemark.ddl.migrations import belongs_to, is_tools_own, originals
 from tidemark.sources.model import Source
 from tidemark.values.declared_types import entry_name_for
 
@@ -27,8 +27,8 @@ def _is_beside(source: Source, name: str, last: str, tables: Mapping[str, str]) 
     It has one that has events. It has one, too, of which the source file says more than of the tool's table: the rows
     of that one may come first, and would be published without its masks.
     """
-    made_for = originals(name.removesuffix(last), last, tables)
-    if any(each in tables for each in made_for):
+    database = name.removesuffix(last)
+    if is_tools_own(database, last, tables.keys()):
         return True
-    entry = entry_name_for(source.tables, made_for[0])
+    entry = entry_name_for(source.tables, originals(database, last, tables)[0])
     return entry is not None and entry != entry_name_for(source.tables, name)

@@ -142,12 +142,8 @@ class _Places:
         return found
 
     @cached_property
-    def _is_one_order(self) -> bool:
-        return DumpOrders(self._ledger, self._batch).is_one
-
-    @cached_property
-    def _topics(self) -> set[str]:
-        return {each.topic for each in self._ledger.offsets(at_most("batch", self._batch))}
+    def _dumped(self) -> DumpOrders:
+        return DumpOrders(self._ledger, self._batch)
 
     def unplaced(self, stated: AlteringStatement, name: str) -> Unplaced | None:
         """Return why a statement has no place among the rows under a name; None if it has one."""
@@ -165,10 +161,10 @@ class _Places:
         return row is None or rank_alike(self._source, row, {name})
 
     def _unplaced_in_dump(self, stated: AlteringStatement, name: str) -> Unplaced | None:
-        if self._is_one_order:
+        if self._dumped.is_one:
             return None
         row = self._rows.get(stated.position)
-        if row is not None and len(self._topics) > 1 and not _is_named(name, row):
+        if row is not None and self._dumped.has_topics and not _is_named(name, row):
             reason = "its message does not name the table, and may have come in another topic than the rows"
             return Unplaced(stated.batch, reason)
         apart = [span.batch for span in self._spans[name] if _is_apart(span, stated.position)]
